@@ -14,7 +14,7 @@ from app.bugs.case import BugCase
 from app.bugs.witnesses import Witness
 from app.shapes.table import Blank, Joint, OneOf
 from app.sheets.variant import Variant
-from app.topics.find_the_bug import NO_LINE, BugTable
+from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
 
 LINES_IN_HINT = 3  # among which the wrong one is, in the last hint about it
 MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
@@ -67,12 +67,12 @@ def code_shown(variant: Variant) -> CodeShown | None:
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
     if witness is None:
         return None
-    words = variant.topic_wording.witnesses
-    caption = words[witness.probe].format(**witness.sizes)
+    words = variant.topic_wording.reasons
+    caption = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
     if witness.probe in MEASURED:
         return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
     cells = tuple(tuple(bool(number) for number in row) for row in witness.cells)
-    return WitnessShown(caption, (words["empty"], words["filled"]), cells)
+    return WitnessShown(caption, (words["empty"], words["marked"]), cells)
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
@@ -88,7 +88,8 @@ def option_text(variant: Variant, row: str, option: int) -> str:
     """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
     case, reasons = _case(variant), variant.topic_wording.reasons
     if row == "why":
-        return variant.topic_wording.options[_table(variant).reasons[option - 1]]
+        reason = _table(variant).reasons[option - 1]
+        return reasons[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
     return reasons["none"] if option == NO_LINE else case.lines[option - 1]
 
 
@@ -114,10 +115,12 @@ def code_reason(variant: Variant, row: str) -> str:
     if line := _table(variant).line_of(row):
         return reasons["traced"].format(line=line, code=case.lines[line - 1])
     if row == "why":
-        return variant.topic_wording.explanations[_table(variant).right_reason]
+        return variant.wording.bugs.bugs[case.bug.key].explanation
     if row == "repair":
         return reasons["repair"].format(code=repaired_line(variant))
-    return reasons[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
+    sentence = reasons[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
+    witness = case.witness or _table(variant).witness
+    return f"{sentence} {variant.wording.bugs.probes[witness.probe].right}" if witness and row == "where" else sentence
 
 
 def repaired_line(variant: Variant) -> str:
@@ -126,7 +129,9 @@ def repaired_line(variant: Variant) -> str:
     if not isinstance(joint, Joint):
         return ""
     filled = (variant.written_answer(Blank("repair", field), in_symbols=True) for field in joint.fields)
-    return "".join(text for pair in zip(joint.between, (*filled, ""), strict=True) for text in pair)
+    return "".join(text for pair in zip(joint.between, (*filled, ""), strict=True) for text in pair).replace(
+        NO_WORD, ""
+    )
 
 
 def code_hint(variant: Variant, blank: Blank, level: Literal[2, 3]) -> str:

@@ -242,7 +242,7 @@ def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
     if not written:
         return None
     if part.kind == "word":
-        place = next((at for at, word in enumerate(part.words, start=1) if written in (word, str(at))), None)
+        place = next((at for at, word in enumerate(part.words, start=1) if text.strip() in (word, str(at))), None)
         return Unreadable("no-option", ", ".join(part.words)) if place is None else Answer(place)
     if _WHOLE.fullmatch(written.replace(" ", "")) and (part.kind == "dimension" or written == "-1"):
         return Answer(int(written.replace(" ", "")))

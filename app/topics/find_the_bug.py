@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 from app.algebra.expression import ONE, Expression
@@ -13,7 +14,7 @@ from app.bugs.case import BugCase, Repair, bug_case, laboratory_for
 from app.bugs.sizes import MIN_BATCH, BugError
 from app.bugs.witnesses import Witness
 from app.models.architecture import Architecture
-from app.shapes.table import PARTS, Joint, JointPart, OneOf, Tensor, TensorTable
+from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
 from app.topics.requirements import Requirement, TopicError
 from app.topics.topic import LevelSpec, Topic
 from app.translation import N_
@@ -22,6 +23,7 @@ SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the s
 ROWS = (*SHAPES, "where", "clash", "why", "repair")
 NO_LINE = 0  # the choice that says that no line is wrong
 MATRIX_SIDES, MAX_SIDES = 2, 4
+NO_WORD = "∅"  # the word that leaves a blank of a repair empty
 NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
 
 
@@ -76,15 +78,14 @@ def _bug_table(bug: str, architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _healthy_witness(case: BugCase, architecture: Architecture) -> Witness:
-    """What a program in which nothing is wrong shows: the sums of the rows of the weights, for the last text and its
-    first head.
+    """What a program in which nothing is wrong shows: the sums of the rows of the first head's weights.
 
     Without it, the lack of a witness would tell.
     """
     laboratory = laboratory_for(case.program, architecture, case.sizes)
     weights = laboratory.made(laboratory.run(case.lines), case.program.weights)
-    first_head = weights[-1, 0] if weights.ndim > MATRIX_SIDES else weights
-    sums = (tuple(round(float(each), 2) for each in first_head.sum(axis=-1)),)
+    of_first_head = weights[:, 0] if weights.ndim > MATRIX_SIDES else weights[None]
+    sums = tuple(tuple(round(float(each), 2) for each in row) for row in of_first_head.sum(axis=-1))
     return Witness("row-sums", sums, sums, laboratory.sizes)
 
 
@@ -104,7 +105,7 @@ def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf
         yield Joint("clash", tuple(JointPart("size", size) for size in case.clash), ("",) * (len(case.clash) + 1))
     yield OneOf("why", tuple(range(1, reasons + 1)), right_reason)
     if case.repair:
-        yield Joint("repair", tuple(_parts(case.repair)), case.repair.parts, case.repair_works, points=2)
+        yield Joint("repair", tuple(_parts(case.repair)), case.repair.parts, partial(_works, case), points=2)
 
 
 def misconception_of(reason: str) -> str:
@@ -112,11 +113,16 @@ def misconception_of(reason: str) -> str:
     return BUGS[reason].misconception if reason in BUGS else BELIEFS.get(reason, "")
 
 
+def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
+    return case.repair_works(["" if text == NO_WORD else text for text in filled])
+
+
 def _parts(repair: Repair) -> Iterator[JointPart]:
     """Yield the boxes of the repaired line, each with what the example has there."""
     for blank, text in zip(repair.blanks, repair.example, strict=True):
         if blank.kind == "word":
-            yield JointPart("word", Expression.number(1 + blank.words.index(text)), blank.words)
+            words = tuple(word or NO_WORD for word in blank.words)
+            yield JointPart("word", Expression.number(1 + blank.words.index(text)), words)
         else:
             yield JointPart(blank.kind, Expression.parse(text))
 

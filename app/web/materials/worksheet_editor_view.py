@@ -11,6 +11,7 @@ from annotated_doc import Doc
 from fastapi import Response
 from markupsafe import Markup
 
+from app.bugs.bank import BUGS
 from app.classes.authoring.remarks import Remark, remarks_on
 from app.classes.authoring.worksheet_form import (
     EditorTexts,
@@ -277,7 +278,9 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 
 def _bugs(library: Library, topic: str) -> dict[str, str]:
     """What the bugs of a topic are called, by key."""
-    return {bug: library.wording.topics[topic].bugs[bug] for bug in TOPICS[topic].bugs} if topic in TOPICS else {}
+    words = library.wording.bugs
+    rows = (BUGS[bug] for bug in TOPICS[topic].bugs) if topic in TOPICS else ()
+    return {row.key: f"{words.programs[row.program_key]}: {words.bugs[row.key].name}" for row in rows}
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
