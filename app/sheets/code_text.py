@@ -129,9 +129,8 @@ def repaired_line(variant: Variant) -> str:
     if not isinstance(joint, Joint):
         return ""
     filled = (variant.written_answer(Blank("repair", field), in_symbols=True) for field in joint.fields)
-    return "".join(text for pair in zip(joint.between, (*filled, ""), strict=True) for text in pair).replace(
-        NO_WORD, ""
-    )
+    pieces = zip(joint.between, (*filled, ""), strict=True)
+    return "".join(text for pair in pieces for text in pair).replace(NO_WORD, "")
 
 
 def code_hint(variant: Variant, blank: Blank, level: Literal[2, 3]) -> str:
