@@ -22,7 +22,7 @@ from typing import Any
 
 from app.algebra.expression import Expression, ExpressionError
 from app.bugs.bank import BUGS, Bug, RepairBlank
-from app.bugs.programs import PROGRAMS, CodeProgram, Shape, for_model
+from app.bugs.programs import PROGRAMS, CodeLine, CodeProgram, Shape, for_model
 from app.bugs.running import CodeRun, run
 from app.bugs.sizes import BugError, check_sizes, sizes_of, small_sizes, written_as
 from app.bugs.tensors import CodeTensor, SymbolicLength, expression_of
@@ -82,6 +82,7 @@ class BugCase:
     reasons: tuple[str, ...]
     shapes_right: bool
     right_lines: tuple[str, ...] = field(repr=False)
+    _output_shape: tuple[int, ...] = field(repr=False)
     _architecture: Architecture = field(repr=False)
 
     @property
@@ -130,16 +131,14 @@ class BugCase:
         in_model = {name: _whole(value, self.sizes) for name, value in values.items()}
         if None in in_model.values():
             return False
-        right = _shapes(self.program, self._architecture, self.sizes, self.right_lines, {})
         result = _shapes(self.program, self._architecture, self.sizes, lines, in_model)
-        if result.error or result.made[-1].popitem()[1].shape != right.made[-1].popitem()[1].shape:
+        if result.error or last_shape(result) != self._output_shape:
             return False
         laboratory = laboratory_for(self.program, self._architecture, self.sizes)
         output = self.program.output
-        expected = laboratory.made(laboratory.run(self.right_lines), output)
         for small in self._small_values(values, laboratory.sizes):
             outcome = laboratory.run(lines, **small)
-            if not outcome.error and not differ(laboratory.made(outcome, output), expected):
+            if not outcome.error and not differ(laboratory.made(outcome, output), laboratory.expected):
                 return True
         return False
 
@@ -207,18 +206,23 @@ def _shapes(
     return run(lines, {**symbols, **given, **(named or {})})
 
 
+def last_shape(result: CodeRun) -> tuple[int, ...]:
+    """The shape of what the last line has made."""
+    [tensor] = result.made[-1].values()
+    return tensor.shape
+
+
 def laboratory_for(program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int]) -> Laboratory:
     """Small tensors for the program of a model with these sizes; models whose programs are alike share one."""
-    keys = tuple(line.key for line in program.lines_for(architecture))
     inputs = program.inputs_for(architecture, " ".join(program.given))
-    return _laboratory(program.key, keys, inputs, tuple(small_sizes(sizes).items()))
+    return _laboratory(program.key, program.lines_for(architecture), inputs, tuple(small_sizes(sizes).items()))
 
 
 @lru_cache(64)
 def _laboratory(
-    program: str, keys: tuple[str, ...], inputs: tuple[tuple[str, Shape], ...], sizes: tuple[tuple[str, int], ...]
+    program: str, lines: tuple[CodeLine, ...], inputs: tuple[tuple[str, Shape], ...], sizes: tuple[tuple[str, int], ...]
 ) -> Laboratory:
-    return Laboratory(PROGRAMS[program], keys, inputs, dict(sizes))
+    return Laboratory(PROGRAMS[program], lines, inputs, dict(sizes))
 
 
 def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> BugCase:
@@ -248,7 +252,7 @@ def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> B
     _check_outcome(row, architecture, result)
     witness = None
     if wrong_line and not result.raised_at:
-        witness = _witness(row, program, architecture, sizes, right_lines, tuple(lines))
+        witness = _witness(program, architecture, sizes, lines)
     error = result.error
     return BugCase(
         bug=row,
@@ -270,6 +274,7 @@ def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> B
             for made, expected in zip(result.made, right.made, strict=False)
         ),
         right_lines=right_lines,
+        _output_shape=last_shape(right),
         _architecture=architecture,
     )
 
@@ -309,20 +314,14 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 
 
 def _witness(
-    bug: Bug,
-    program: CodeProgram,
-    architecture: Architecture,
-    sizes: Mapping[str, int],
-    right: tuple[str, ...],
-    wrong: tuple[str, ...],
+    program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
     """What shows a silent bug; raises BugError if it changes nothing in this model."""
     laboratory = laboratory_for(program, architecture, sizes)
-    outputs = [laboratory.made(laboratory.run(lines), program.output) for lines in (right, wrong)]
-    if not differ(*outputs):
+    if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
         reason = _("In {model}, this line computes the same as the right one: choose another model.")
         raise BugError(reason.format(model=architecture.name))
-    return witness_of(laboratory, right, wrong)
+    return witness_of(laboratory, wrong)
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:

@@ -1,7 +1,7 @@
 """Runs the lines of a program on the tensors of `tensors.py`, up to the first that raises.
 
-Only what the programs need can be called: the names in METHODS and FUNCTIONS. A line is parsed and walked through, and
-never handed to Python as code.
+Only what the programs need can be called: `torch.cat`, `float` and the names in METHODS. A line is parsed and
+walked through, and never handed to Python as code.
 
 >>> run(["S = Q @ Q.T"], {"Q": CodeTensor.of_shape((10, 64))}).last["S"].shape
 (10, 10)
@@ -26,7 +26,6 @@ METHODS = frozenset({
     "unsqueeze", "view",
 })  # fmt: skip
 ATTRIBUTES = frozenset({"T", "mT"})
-FUNCTIONS: Mapping[str, Callable[..., Value]] = {"torch.cat": cat, "float": float}
 _OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Value]] = {
     ast.MatMult: operator.matmul,
     ast.Mult: operator.mul,
@@ -122,10 +121,13 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
         case ast.Call(func=func, args=args, keywords=keywords):
             values = [_evaluate(arg, variables) for arg in args]
             by_name = {str(keyword.arg): _evaluate(keyword.value, variables) for keyword in keywords}
-            if (function := FUNCTIONS.get(ast.unparse(func))) is not None:
-                return function(*values, **by_name)
-            if isinstance(func, ast.Attribute) and func.attr in METHODS:
-                return getattr(_evaluate(func.value, variables), func.attr)(*values, **by_name)
+            match func:
+                case ast.Attribute(value=ast.Name(id="torch"), attr="cat"):
+                    return cat(*values, **by_name)
+                case ast.Name(id="float"):
+                    return float(*values)
+                case ast.Attribute(value=value, attr=name) if name in METHODS:
+                    return getattr(_evaluate(value, variables), name)(*values, **by_name)
     raise CodeError(f"“{ast.unparse(node)}” is not among the words of the programs")
 
 

@@ -136,11 +136,11 @@ def _equal_sizes(
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     """Sizes of a few numbers each, which are equal where those of the model are: d = H·d_h, G = H, G = 1."""
-    small = {"B": 2, "N": 7, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11}
+    small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
     if sizes.get("G") == 1 < sizes["H"]:
         small["G"] = 1
     elif sizes.get("G") != sizes.get("H"):
-        small |= {"H": 6, "G": 3}
+        small |= {"H": 8, "G": 2}
     if "H" in sizes and sizes["H"] * sizes["d_h"] == sizes["d"]:
         small["d"] = small["H"] * small["d_h"]
     return {symbol: small[symbol] for symbol in sizes}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 from zlib import crc32
 
-from app.bugs.programs import CodeProgram, Shape
+from app.bugs.programs import CodeLine, CodeProgram, Shape
 from app.bugs.running import CodeRun, run
 from app.bugs.tensors import CodeTensor
 
@@ -79,10 +80,11 @@ class Laboratory:
     """Runs lines of a program on the same small tensors again and again, with something changed each time."""
 
     def __init__(
-        self, program: CodeProgram, keys: Sequence[str], inputs: Sequence[tuple[str, Shape]], sizes: Sizes
+        self, program: CodeProgram, lines: Sequence[CodeLine], inputs: Sequence[tuple[str, Shape]], sizes: Sizes
     ) -> None:
         self.program = program
-        self.keys = tuple(keys)
+        self.keys = tuple(line.key for line in lines)
+        self.right = tuple(line.code for line in lines)
         self.sizes = dict(sizes)
         self.inputs = [(name, tuple(side.size(sizes) for side in shape)) for name, shape in inputs]
         self.given = given_numbers(program, self.inputs)
@@ -93,6 +95,11 @@ class Laboratory:
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
             return run(lines, {**self.sizes, **self.given, **changed})
+
+    @cached_property
+    def expected(self) -> Any:
+        """The numbers of the right output."""
+        return self.made(self.run(self.right), self.program.output)
 
     def made(self, result: CodeRun, key: str) -> Any:
         """The numbers that the line with this key has made."""
@@ -113,24 +120,23 @@ class Laboratory:
         return given_numbers(self.program, [(name, shape)], shift=1)[name]
 
 
-def witness_of(laboratory: Laboratory, right: Sequence[str], wrong: Sequence[str]) -> Witness:
+def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
     """The first probe in which a program that raises nothing shows other cells than the right one.
 
     The last of them, a comparison with the formula, always does for a bug that changes the output. The spread is
-    looked at only if the line of the scores is wrong, and shown only if it is half as large or twice as large.
+    looked at only if the line of the scores is wrong, and shown only if it is at least a fifth larger or smaller.
     """
-    wrong_line = next(key for key, a, b in zip(laboratory.keys, right, wrong, strict=True) if a != b)
+    wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
         if probe == "spread" and wrong_line != laboratory.program.scores:
             continue
-        expected, cells = cells_of(laboratory, right), cells_of(laboratory, wrong)
+        expected, cells = cells_of(laboratory, laboratory.right), cells_of(laboratory, wrong)
         if expected is None or cells is None or str(expected) == str(cells):
             continue
-        if probe == "spread" and 1 / 2 < cells[0][0] / expected[0][0] < 2:
+        if probe == "spread" and 0.8 < cells[0][0] / expected[0][0] < 1.2:
             continue
         return Witness(probe, cells, expected, laboratory.sizes)
-    shown, formula = (laboratory.made(laboratory.run(lines), laboratory.program.output) for lines in (wrong, right))
-    change = abs(shown - formula)
+    change = abs(laboratory.made(laboratory.run(wrong), laboratory.program.output) - laboratory.expected)
     rows = change.max(axis=(1, 3) if change.ndim == 4 else -1).reshape(-1, change.shape[-2])
     cells = tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
     return Witness("formula", cells, tuple(tuple(0.0 for _ in row) for row in cells), laboratory.sizes)
