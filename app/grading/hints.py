@@ -178,7 +178,9 @@ class HintWriter:
         sizes that the description states. Any other side has the equation of its matrix in this sheet's letters,
         followed by these sizes if no other row of the sheet decides it.
         """
-        entry = self.variant.table.askable[blank.tensor]
+        if self.variant.problem.case:
+            return code_hint(self.variant, blank, 2)
+        entry = self.variant.table.sized(blank.tensor)
         sizes = self._sizes(blank)
         if isinstance(entry, Tensor) and entry.hint and blank.field == "columns":
             return self._relation(entry.hint, blank)
@@ -211,7 +213,7 @@ class HintWriter:
         Example: the weights of one token are counted for three tokens first; the parameters of an expert are a single
         product, those of a layer a sum.
         """
-        entry = self.variant.table.askable[blank.tensor]
+        entry = self.variant.table.sized(blank.tensor)
         if isinstance(entry, Count):
             return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
         if blank.field == "count":

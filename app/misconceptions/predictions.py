@@ -73,7 +73,9 @@ def _of_case(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
     """On a sheet about a bug, what each misconception behind one of its wrong reasons makes a student choose."""
     table = problem.table
     predictions = dict[str, tuple[Prediction, ...]]()
-    for place, reason in enumerate(table.reasons if isinstance(table, BugTable) else (), start=1):
+    if not isinstance(table, BugTable):
+        return predictions
+    for place, reason in enumerate(table.reasons, start=1):
         key = misconception_of(reason)
         if key in _KEYS and reason != table.right_reason:
             prediction = Prediction({"why.choice": Formula(Expression.number(place))})

@@ -335,6 +335,13 @@ class TensorTable:
         """For each activation that merges or splits sides, in order, the merged sides with their parts."""
         return {tensor.key: tensor.merged_sides for tensor in self.activations if tensor.merged_sides}
 
+    def sized(self, key: str) -> Tensor | Count:
+        """The tensor or count that a sheet asks for under that key; raises KeyError for any other, or a question."""
+        asked = self.askable[key]
+        if isinstance(asked, OneOf | Joint):
+            raise KeyError(key)
+        return asked
+
     def __getitem__(self, key: str) -> Tensor:
         """The tensor of that key; raises KeyError, for a count as well."""
         return self.by_key[key]

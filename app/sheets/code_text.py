@@ -7,7 +7,6 @@ bug is a misconception, and has its sentences in the wording of misconceptions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from app.algebra.expression import Expression
 from app.bugs.case import BugCase
@@ -16,7 +15,6 @@ from app.shapes.table import Blank, Joint, OneOf
 from app.sheets.variant import Variant
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
 
-LINES_IN_HINT = 3  # among which the wrong one is, in the last hint about it
 MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
 
 
@@ -133,27 +131,12 @@ def repaired_line(variant: Variant) -> str:
     return "".join(text for pair in pieces for text in pair).replace(NO_WORD, "")
 
 
-def code_hint(variant: Variant, blank: Blank, level: Literal[2, 3]) -> str:
-    """What to do next about a box: a step of the procedure at level 2; at level 3 a narrower place to look.
-
-    Neither gives a number that is asked for.
-    """
+def code_hint(variant: Variant, blank: Blank, level: int) -> str:
+    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it."""
     case, reasons = _case(variant), variant.topic_wording.reasons
-    if line := _table(variant).line_of(blank.tensor):
-        return reasons[f"hint-line-{level}"].format(line=line, code=case.lines[line - 1])
-    if blank.tensor == "where" and level == 3:
-        first, last = _lines_around(case)
-        return reasons["hint-where-3"].format(first=first, last=last)
-    how = "" if level == 3 else "-loud" if case.raises_at else "-silent"
-    return reasons[f"hint-{blank.tensor}-{level}" + (how if blank.tensor == "where" else "")]
-
-
-def _lines_around(case: BugCase) -> tuple[int, int]:
-    """The first and the last of LINES_IN_HINT lines with the wrong one among them, or of the last ones if none is."""
-    count = min(LINES_IN_HINT, len(case.lines))
-    wrong = case.wrong_line or len(case.lines)
-    first = max(1, min(wrong - sum(map(len, case.lines)) % count, len(case.lines) - count + 1))
-    return first, first + count - 1
+    row = "line" if _table(variant).line_of(blank.tensor) else blank.tensor
+    how = "-loud" if case.raises_at else "-silent"
+    return reasons[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]
 
 
 def _case(variant: Variant) -> BugCase:

@@ -104,7 +104,7 @@ class _Writer:
     def reason(self, key: str) -> Reason:
         if self.variant.problem.case:
             return self._of_code(key)
-        entry = self.variant.table.askable[key]
+        entry = self.variant.table.sized(key)
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))
         shape = [self._length(side) for side in self._in_order(entry)]
@@ -299,7 +299,7 @@ class _Writer:
 
     def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
         """The row of a box with these numbers, in one form; None if one isn't whole; see `small_case`."""
-        entry = self.variant.table.askable[blank.tensor]
+        entry = self.variant.table.sized(blank.tensor)
         try:
             if isinstance(entry, Count):
                 return self._count_in_small(entry, form)
