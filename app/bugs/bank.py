@@ -196,6 +196,8 @@ _ROWS = (
         "tokens-across-batch", ("one-projection-per-head", "softmax-drops-dimension")),
     Bug("head-width-divided", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d // H).transpose(1, 2)", True, _SPLIT_Q,
         "width-always-divided", ("one-projection-per-head", "batch-not-multiplied")),
+    Bug("input-cut-into-heads", "layer", "q", "q = (X.view(B, N, H, d // H) @ W_Q.T).transpose(1, 2)", True, _SPLIT_Q,
+        "input-sliced", ("batch-not-multiplied", "scale-changes-shape")),
     Bug("stored-layout-of-keys", "layer", "k", "k = (X @ W_K).view(B, N, G, d_h).transpose(1, 2)", True,
         "k = (X @ W_K.transpose(«0», «1»)).view(B, N, G, d_h).transpose(1, 2)", "stored-layout",
         ("batch-not-multiplied", "one-projection-per-head")),
@@ -254,6 +256,8 @@ _ROWS = (
     Bug("neighbours-for-halves", "rotary", "q_halves", "q1, q2 = q[..., 0::2], q[..., 1::2]", False,
         "q1, q2 = q.«chunk(2, dim=-1)|chunk(2, dim=-2)|split(2, dim=-1)|chunk(2, dim=1)»", "pairs-of-the-other-kind",
         ("one-angle-for-all", "scale-changes-shape")),
+    Bug("nothing-wrong-in-rotary", "rotary", beliefs=("one-angle-for-all", "batch-not-multiplied",
+        "scale-changes-shape")),
     # A decode step
     Bug("cache-joined-along-heads", "decoding", "K", "k = torch.cat((K_cache, k), dim=1)", True,
         "k = torch.cat((«K_cache|V_cache|k», «k|K_cache|q»), dim=«2»)", "",
@@ -292,6 +296,8 @@ _ROWS = (
     Bug("fused-by-head", "fused", "split", "Q, K, V = QKV.view(B, N, H, 3 * d_h).chunk(3, dim=-1)", False,
         "Q, K, V = QKV«|.view(B, N, H, 3 * d_h)|.view(B, N, 3, H * d_h)».chunk(3, dim=«-1»)", "",
         ("one-projection-per-head", "batch-not-multiplied", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-fused", "fused", beliefs=("one-projection-per-head", "batch-not-multiplied",
+        "softmax-drops-dimension")),
     # Cross-attention
     Bug("keys-of-the-decoder", "cross", "k", "k = (X @ W_K.T).view(B, M, H, d_h).transpose(1, 2)", True,
         "k = («E|X» @ W_K.T).view(«B», «N», «H», «d_h»).transpose(1, 2)", "one-text-alone",
@@ -312,6 +318,8 @@ _ROWS = (
         "S = «q|k» @ «k.mT|q.mT» / d_h**0.5", "scores-transposed", ("texts-are-equally-long", "scale-changes-shape")),
     Bug("padding-of-queries", "cross", "padding", 'S = S.masked_fill(padding[:, None, :, None], float("-inf"))', True,
         _PADDING, "mask-per-token", ("texts-are-equally-long", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-cross", "cross", beliefs=("texts-are-equally-long", "one-projection-per-head",
+        "batch-not-multiplied")),
 )  # fmt: skip
 
 
