@@ -33,6 +33,11 @@ class TaughtCourse:
     role: Role
     students: int
 
+    @property
+    def can_edit(self) -> bool:
+        """Whether the teacher may change anything in it: as an instructor, while it is not archived."""
+        return self.role == "instructor" and self.course.archived_at is None
+
 
 @dataclass(frozen=True)
 class StaffMember:

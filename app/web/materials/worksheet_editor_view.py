@@ -204,7 +204,9 @@ def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, v
         symbols=tuple(variant.reader.written_symbols) if variant else (),
         views=PREVIEW_VIEWS,
         view=shown,
-        preview=_preview(library, worksheet, shown) if worksheet else Markup(""),
+        preview=render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, shown))
+        if worksheet
+        else Markup(""),
         remarks=remarks,
         told=told_token(remarks),
         field=draft.error.field if draft.error else "",
@@ -215,10 +217,6 @@ def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, v
 def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
     """The editor as a page."""
     return render("materials/worksheet_editor.html", page, status)
-
-
-def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Markup:
-    return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view))
 
 
 def setting_labels() -> dict[str, str]:

@@ -282,7 +282,7 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
     """The courses that the signed-in teacher may change: as a teacher, and not archived. The newest come first."""
     taught = services.store.courses.taught_by(teacher)
-    return tuple(each.course for each in taught if CourseAccess(each.course, teacher, each.role).can_edit)
+    return tuple(each.course for each in taught if each.can_edit)
 
 
 EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
