@@ -56,7 +56,6 @@ class ActivityTexts:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of the chosen worksheets."""
         return tuple(sheet.key for sheet in self.worksheets)
 
 

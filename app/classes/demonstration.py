@@ -55,7 +55,6 @@ class Demonstration:
         return self._store
 
     def close(self) -> None:
-        """Close the database that is open."""
         if self._store:
             self._store.close()
 

@@ -292,7 +292,6 @@ def graded_attempt(
 
 
 def empty_boxes(variant: Variant, answers: Answers) -> int:
-    """How many boxes are empty."""
     return sum(not answers.get(box, "").strip() for box in variant.blanks_by_name)
 
 

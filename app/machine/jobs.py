@@ -122,7 +122,6 @@ class Task:
 
     @property
     def client(self) -> Client:
-        """Whose job it is."""
         return Client(self.job.client, self.job.is_member)
 
     def report(self, done: int, total: int) -> None:

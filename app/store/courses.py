@@ -66,7 +66,6 @@ class Courses(QueryBase):
         return from_row(Course, row) if row else None
 
     def created_at(self, course: Course) -> datetime:
-        """When a course was created."""
         created_at: datetime = self._fetch_one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
         return created_at
 

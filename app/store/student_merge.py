@@ -112,7 +112,6 @@ def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
 
 
 def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
-    """How many rows of a table belong to a student."""
     query = sa.select(sa.func.count()).select_from(table).where(table.c.student_id == student.id)
     return connection.scalar(query) or 0
 

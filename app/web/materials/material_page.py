@@ -74,7 +74,6 @@ class VersionLine:
 
     @property
     def left_out(self) -> int:
-        """How many changed lines are not shown."""
         return self.changed - len(self.changes)
 
 

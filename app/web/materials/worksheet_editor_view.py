@@ -215,7 +215,6 @@ def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, v
 
 
 def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
-    """The editor as a page."""
     return render("materials/worksheet_editor.html", page, status)
 
 

@@ -65,12 +65,10 @@ class PreviewLinks(StudentLinks):
 
     @property
     def activity(self) -> str:
-        """The list of the sheets."""
         return url_for("preview_activity", activity_id=self.activity_id, example=self.example)
 
     @property
     def ticket(self) -> str:
-        """The exit ticket."""
         return url_for("preview_ticket", activity_id=self.activity_id, example=self.example)
 
     @property
@@ -96,7 +94,6 @@ class PreviewAccess(StudentAccess):
 
     @property
     def links(self) -> StudentLinks:
-        """Where the pages of the preview lead."""
         return PreviewLinks(self.activity.id, self.example)
 
     @property
