@@ -112,11 +112,6 @@ class Conflict:
     newest: Material
     differences: tuple[Difference, ...]
 
-    @property
-    def next_version(self) -> int:
-        """The number of the version that is saved if what was typed replaces the newest one."""
-        return self.newest.version + 1
-
 
 @dataclass(frozen=True)
 class WorksheetEditorPage:
