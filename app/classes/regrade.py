@@ -112,7 +112,10 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the present credit for follow-through, would change; cached."""
+        """What marking every attempt again, with the present credit for follow-through, would change; cached.
+
+        `basis` says by which sheets: "frozen" as students had them, "library" as the library has them now.
+        """
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(

@@ -29,7 +29,10 @@ MAX_CONFIG_BYTES = 1_000_000
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
-    """Read the text of a config.json; raises ConfigError, with one sentence on what to change."""
+    """Read the text of a config.json; raises ConfigError, with one sentence on what to change.
+
+    `name` is what the architecture is called.
+    """
     return build_architecture(parse_config(text), name)
 
 
