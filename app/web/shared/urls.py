@@ -112,6 +112,10 @@ class StudentLinks:
         """Where a button of that sheet sends its form."""
         return url_for(_PRESSES[what], activity_id=self.activity_id, number=number)
 
+    def sheet_like(self, number: int, kind: str, **seed: object) -> str:
+        """A sheet like that one with other numbers, of a kind of `example_view`."""
+        return url_for("show_class_example", activity_id=self.activity_id, number=number, kind=kind, **seed)
+
 
 def page_above(path: str) -> str:
     """The nearest address above a path that a browser can open, for a path to which forms are sent.
