@@ -38,6 +38,7 @@ from app.topics import (
     rotary_pairs,
     scale_mask_softmax,
     single_head,
+    stored_weights,
     three_dimensions,
     whole_model,
 )
@@ -188,6 +189,7 @@ TOPICS: Mapping[str, Topic] = {
         rotary_pairs,
         head_parameters,
         layer_parameters,
+        stored_weights,
         lora,
         feed_forward_width,
         whole_model,
@@ -212,6 +214,7 @@ _PRACTISED = (
     "cross-attention",
     "rotary-pairs",
     "layer-parameters",
+    "stored-weights",
     "parameter-count",
     "head-parameters",
     "feed-forward-width",
