@@ -524,6 +524,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "projections-conv1d": any(spec.stored_shape == spec.in_out_shape for spec in a.attention_matrices),
             "projections-linear": True,
         },
+        "masks": {"masks": a.causal},
         "neighbours": {"neighbours": 1 < kv_heads < heads},
         "fused-order": {
             "fused-by-matrix": order == "by-matrix",

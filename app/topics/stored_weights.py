@@ -53,15 +53,15 @@ def chosen_head(architecture: Architecture) -> int:
     """The number, from 0, of the query head that a sheet asks about; 0 only if there is no other.
 
     If query heads share one of several key/value heads, it is the first that reads its key/value head, so that this is
-    j·G/H in symbols, too. Preferred are, in this order, a number that is no size of the model, a key/value head that is
-    not also j mod G, and a head about a third of the way.
+    j·G/H in symbols, too. Preferred are, in this order, a number that is no size of the model, one that is neither
+    j mod G nor has j mod G as its key/value head, and a head about a third of the way.
     """
     heads, kv_heads = architecture.H, architecture.G
     share = heads // kv_heads if kv_heads > 1 else 1
     taken = {architecture.d, heads, kv_heads, architecture.d_h, architecture.d_v}
 
     def rank(head: int) -> tuple[bool, bool, int]:
-        looks_in_turn = share > 1 and head % kv_heads == head // share
+        looks_in_turn = share > 1 and head % kv_heads in (head // share, head)
         return (head in taken, looks_in_turn, abs(head // share - heads // share // 3 - 1))
 
     return min(range(share, heads, share), key=rank, default=0)
