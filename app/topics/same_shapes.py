@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from app.algebra.expression import Expression
 from app.models.architecture import MAX_TOKENS, Architecture
-from app.shapes.operation import Softmax
+from app.shapes.operation import Softmax, WrongView
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
 from app.topics.requirements import MORE_THAN_ONE_HEAD, WEIGHTS_THAT_SUM_TO_ONE, Requirement
 from app.topics.three_dimensions import THREE_DIMENSIONS
@@ -35,7 +35,7 @@ SAME_SHAPES = TensorTable(
         tensor("queries", "Q", "N, H*d_h", "query"),
         THREE_DIMENSIONS["split_queries"],
         THREE_DIMENSIONS["queries_by_head"],
-        tensor("viewed_queries", "Q_wrong", "H, N, d_h", "query"),
+        tensor("viewed_queries", "Q_wrong", "H, N, d_h", "query", WrongView("queries", "n (h e) -> h n e")),
         tensor("scores", "S", "H, N, N", "score"),
         tensor("weights", "A", "H, N, N", "score", Softmax("scores", "h n m -> h n m", masked=True)),
     ),
@@ -123,6 +123,7 @@ TOPIC = Topic(
     figures={
         SAME_SHAPES.key: (
             FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head"), "decks"),
+            FigurePlan("deck-wrong-view", "queries", ("viewed_queries",), "decks"),
             FigurePlan("deck-softmax", "scores", ("weights",), "decks"),
         ),
     },
