@@ -206,8 +206,8 @@ TOPIC = Topic(
             "stored-weights",
             after=("layer-parameters",),
             steps=(
-                ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "q_start", "q_length"),
-                ("stored_W_Q", "stored_W_QKV", "kv_head", "k_start", "v_start", "o_dim", "o_start"),
+                ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
+                ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
             ),
         ),
     ),
