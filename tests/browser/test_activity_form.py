@@ -11,7 +11,7 @@ from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import Lesson, open_lesson
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible_in_all_looks
 
 SHEETS = ("llama-7b", "qwen2.5-0.5b", "decode-gpt2")
 
@@ -135,6 +135,7 @@ def test_from_a_copied_worksheet_to_a_handout_and_an_open_activity(browser: Brow
     """In at most 15 clicks, of which none is on a rule: those are as a line says that can be changed."""
     lesson = open_lesson(shared_app, "Fifteen clicks")
     context = browser.new_context(base_url=shared_app.url, accept_downloads=True)
+    context.set_default_timeout(LONG_WAIT_MS)  # handouts are made
     context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
     page, clicks = context.new_page(), list[str]()
 

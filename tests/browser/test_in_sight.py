@@ -12,7 +12,7 @@ from app.sheets.library import Library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.server import Server
-from tests.helpers.browser import practise_one_head, unreachable, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, practise_one_head, unreachable, wait_until
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
@@ -52,7 +52,9 @@ def box(name: str) -> str:
 
 
 def assert_in_sight(element: Locator) -> None:
-    assert element.evaluate(IN_SIGHT), f"{element} is not in sight at {element.page.viewport_size}"
+    """Wait until it is: the page may still be moving."""
+    problem = f"{element} is not in sight at {element.page.viewport_size}"
+    wait_until(element.page, lambda: element.evaluate(IN_SIGHT), problem)
 
 
 def press(element: Locator, *, touch: bool) -> None:
@@ -225,7 +227,7 @@ def test_only_what_goes_wrong_is_read_out_while_a_sheet_is_typed(browser: Browse
             expect(page.locator("output.saved")).to_have_attribute("data-state", "waiting")
         said = page.evaluate("announced")
         assert said == [page.locator("output.saved").inner_text()]
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=LONG_WAIT_MS)
     assert page.evaluate("announced") == said
     context.close()
 

@@ -15,7 +15,7 @@ from app.store import Activity, Plan, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, wait_until
 from tests.helpers.clock import end_activity
 
 ROWS, COLUMNS = "input[name='queries.rows']", "input[name='queries.columns']"
@@ -114,7 +114,7 @@ def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) ->
     page.get_by_role("button", name="Check").click()
     expect(page.locator(RESULT)).to_contain_text("can’t be reached")
     phone.set_offline(False)
-    expect(page.locator(SAVED)).to_have_text("Saved", timeout=40_000)
+    expect(page.locator(SAVED)).to_have_text("Saved", timeout=LONG_WAIT_MS)
     expect(page.locator(RESULT)).to_be_empty()
     assert devices.stored() == {"queries.rows": "phone", "queries.columns": "128"}
     type_and_save(fast, "input[name='keys.rows']", "7")
@@ -144,7 +144,7 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
     assert devices.stored() == {"queries.rows": "old"}
     type_and_save(other, ROWS, "new")
     losing = False
-    expect(page.locator(SAVED)).to_have_text("Saved", timeout=40_000)
+    expect(page.locator(SAVED)).to_have_text("Saved", timeout=LONG_WAIT_MS)
     expect(page.locator(ROWS)).to_have_value("new")
     assert devices.stored() == {"queries.rows": "new"}
     first.close()
@@ -163,7 +163,7 @@ def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
 
     page.route("**/save", fail)
     page.fill(ROWS, "12")
-    expect(page.locator(SAVED)).to_have_attribute("data-state", "refused", timeout=20_000)
+    expect(page.locator(SAVED)).to_have_attribute("data-state", "refused")
     page.wait_for_timeout(9000)  # longer than the next pause would have been
     assert len(asked) == 3
     page.unroute("**/save")

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from simulation.browser import load
 from simulation.server import Server
+from tests.helpers.browser import LONG_WAIT_MS
 
 # The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
 LLAMA_KEY = {
@@ -187,7 +188,7 @@ def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
     page.fill(box(page, "queries.rows"), "101")
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
     page.goto("/sheet")
-    assert page.input_value(box(page, "queries.rows")) == "101"
+    expect(page.locator(box(page, "queries.rows"))).to_have_value("101")
 
 
 def test_what_was_typed_before_the_script_had_come_is_saved(browser: Browser, shared_app: Server) -> None:
@@ -229,7 +230,7 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("can’t be reached")
     own_app.start()
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=LONG_WAIT_MS)
     own_app.kill()
     page.fill('input[name="keys.columns"]', "129")
     expect(page.locator("output.saved")).to_contain_text("saved in this browser")
@@ -327,7 +328,7 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
         if page.evaluate("document.activeElement.textContent") == "Run this head":
             break
     page.keyboard.press("Enter")
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
 
 
 def test_focus_lights_the_side_in_the_drawing(page: Page) -> None:
@@ -356,7 +357,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
     expect(page).to_have_url(re.compile("/runs/"))
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     context.close()
 
 
