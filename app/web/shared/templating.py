@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
-from app.figures.svg import figure_svg, svg_symbol
+from app.figures.svg import escaped, figure_svg, svg_symbol
 from app.settings import PROJECT
 from app.sheets.authoring.markdown import (
     FormulaNode,
@@ -42,7 +42,6 @@ _MONTHS = (
     *(N_("January"), N_("February"), N_("March"), N_("April"), N_("May"), N_("June")),
     *(N_("July"), N_("August"), N_("September"), N_("October"), N_("November"), N_("December")),
 )
-_WORD = re.compile(r"((?<![\w’])[A-Za-zθ][\w']*)")  # not the s of "model’s"
 
 
 class _Templates(FileSystemLoader):
@@ -178,23 +177,15 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
 
     In a sentence only the `known` symbols are taken for such, also with a ᵀ.
     """
-    return _expression(text, None if known is None else frozenset(known))
-
-
-@lru_cache(1000)
-def _expression(text: str, known: frozenset[str] | None) -> Markup:
-    """What `expression` returns, cached: a class reads the same reasons, and a drawing what does not fit, at each save.
-
-    Text between two symbols is escaped at once.
-    """
-    if known is None:
-        return Markup("").join(map(_symbol, _WORD.split(text)))
-    written, at = Markup(""), 0
-    for word in _WORD.finditer(text):
-        if word[0].removesuffix("ᵀ") in known:
-            written += escape(text[at : word.start()]) + _symbol(word[0])
-            at = word.end()
-    return written + escape(text[at:])
+    pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
+    return Markup(  # noqa: S704 - each piece is escaped
+        "".join(
+            [
+                _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece)
+                for piece in pieces
+            ]
+        )
+    )
 
 
 @lru_cache(500)
@@ -267,7 +258,7 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
     return written
 
 
-@lru_cache(1000)
+@lru_cache(4000)
 def _symbol(text: str) -> Markup:
     """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
 
