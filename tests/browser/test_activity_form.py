@@ -43,12 +43,15 @@ def add_own_worksheet(lesson: Lesson) -> str:
 @pytest.mark.parametrize(
     "ticked",
     [
-        ("own",),
-        ("own", "llama-7b"),
-        ("bidirectional-bert-base", "bidirectional-t5-small", "letters-bidirectional-bert-base"),
-        ("llama-7b", "qwen2.5-0.5b"),
+        pytest.param(("own", "llama-7b"), id="the only one of a group, and one of another group"),
+        pytest.param(("own",), id="the only one of a group", marks=pytest.mark.slow),
+        pytest.param(
+            ("bidirectional-bert-base", "bidirectional-t5-small", "letters-bidirectional-bert-base"),
+            id="all of a group",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(("llama-7b", "qwen2.5-0.5b"), id="not all of a group", marks=pytest.mark.slow),
     ],
-    ids=["the only one of a group", "that and one of another group", "all of a group", "not all of a group"],
 )
 def test_an_activity_has_the_worksheets_that_were_ticked(
     browser: Browser, shared_app: Server, ticked: tuple[str, ...]
@@ -131,6 +134,7 @@ def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> No
     context.close()
 
 
+@pytest.mark.slow
 def test_from_a_copied_worksheet_to_a_handout_and_an_open_activity(browser: Browser, shared_app: Server) -> None:
     """In at most 15 clicks, of which none is on a rule: those are as a line says that can be changed."""
     lesson = open_lesson(shared_app, "Fifteen clicks")

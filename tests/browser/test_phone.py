@@ -151,6 +151,7 @@ def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: 
     assert box.get_attribute("inputmode") == "none"
 
 
+@pytest.mark.slow
 def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phone: Page) -> None:
     """The first box is on the first screen; each answer is one key, and Next another: 28 taps in all, with Check."""
     phone.set_viewport_size({"width": 360, "height": 640})

@@ -85,6 +85,7 @@ def test_two_tabs_merge_and_each_shows_what_the_other_changed(devices: Devices) 
     context.close()
 
 
+@pytest.mark.slow
 def test_a_check_marks_what_another_device_has_changed(devices: Devices) -> None:
     """The laptop shows an old text when Check is pressed there: the new one appears, with its mark."""
     laptop, phone = devices.open(), devices.open()
@@ -200,6 +201,7 @@ def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices
     context.close()
 
 
+@pytest.mark.slow
 def test_a_refusal_is_told_in_the_servers_words_and_only_closed_means_closed(devices: Devices) -> None:
     """An activity whose opening was put off says so, not that it has closed. Closed: the value can be copied."""
     context = devices.open()

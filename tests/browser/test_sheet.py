@@ -106,6 +106,7 @@ def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> Non
     expect(page.locator("path.arc.mismatch")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> None:
     """An output as narrow as a head, an input as wide as the model: outline and sentence; mended, both go."""
     fill(page, {"input.rows": "100", "input.columns": "4096", "output.rows": "100", "output.columns": "128"})
@@ -117,6 +118,7 @@ def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> N
     expect(page.locator("figcaption .mismatch")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_lengths_follow_the_scale(page: Page) -> None:
     """4096 is drawn √(4096/1000) = 2.02 times as long as 1000, and 4.096 times on the true scale."""
     fill(page, {"input.rows": "1000", "input.columns": "4096"})
@@ -255,6 +257,7 @@ def test_a_save_that_overtakes_a_reload_is_shown(page: Page) -> None:
     expect(page.locator(box(page, "keys.columns"))).to_have_value("129")
 
 
+@pytest.mark.slow
 def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: Browser) -> None:
     """Someone else opens the link and finds the sheet, and nothing typed."""
     page.goto("/sheet?worksheet=llama-7b&model=mistral-7b&tokens=64")
@@ -295,6 +298,7 @@ def test_hints_go_further_and_never_tell(page: Page) -> None:
     assert page.evaluate("document.activeElement.textContent") == "Run this head"
 
 
+@pytest.mark.slow
 def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> None:
     """A button that goes leaves the others as they were: Check checks, and the run's button runs nothing else."""
     fill(page, right_answers() | {"output.columns": "128"})
@@ -312,6 +316,7 @@ def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> N
     expect(page.locator("section.explanation figure")).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
     """From the top of the page: skip link, tab to the first box, fill in by tabbing, Enter checks, tab to the run."""
     page.keyboard.press("Tab")

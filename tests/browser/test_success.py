@@ -123,6 +123,7 @@ def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
     expect(page.locator(".path")).to_contain_text("1 of 2")
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_app: Server, library: Library) -> None:
     """All matrices in colour and none outside of the frame, above the bar with the button that is next."""
     context = browser.new_context(
@@ -138,6 +139,7 @@ def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_a
     context.close()
 
 
+@pytest.mark.slow
 def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app: Server, library: Library) -> None:
     """With reduced motion no arc is animated; the rest is the same, and a sheet of one's own choice leads on too."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
