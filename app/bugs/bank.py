@@ -134,6 +134,7 @@ BELIEFS: Mapping[str, str] = {
 
 _SPLIT_Q = "q = (X @ W_Q.T).view(«B», «N», «H», «d_h»).transpose(«1», «2»)"
 _SPLIT_K = "k = (X @ W_K.T).view(«B», «N», «G», «d_h»).transpose(«1», «2»)"
+_SPLIT_V = "v = (X @ W_V.T).view(«B», «N», «G», «d_h»).transpose(«1», «2»)"
 _MERGE = "C = (A @ v).transpose(«1», «2»).reshape(«B», «N», «H*d_h»)"
 _MERGE_CALLS = "C = (A @ v)«.transpose(1, 2).reshape|.transpose(1, 2).view|.reshape|.view»(B, N, H * d_h)"
 _MASK = 'S = S.masked_fill(position «>|<|>=|<=» position[:, None], «float("-inf")|0|1»)'
@@ -188,8 +189,8 @@ _ROWS = (
         "view-heads-first", ("one-projection-per-head", "scale-changes-shape")),
     Bug("heads-not-moved", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d_h)", True, _SPLIT_Q,
         "heads-attend-to-heads", ("batch-not-multiplied", "one-projection-per-head")),
-    Bug("wrong-dimensions-transposed", "layer", "k", "k = (X @ W_K.T).view(B, N, G, d_h).transpose(2, 3)", True,
-        _SPLIT_K, "wrong-axes-transposed", ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("wrong-dimensions-transposed", "layer", "v", "v = (X @ W_V.T).view(B, N, G, d_h).transpose(2, 3)", True,
+        _SPLIT_V, "wrong-axes-transposed", ("batch-not-multiplied", "one-projection-per-head")),
     Bug("heads-before-batch", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d_h).transpose(0, 2)", True, _SPLIT_Q,
         "heads-before-batch", ("one-projection-per-head", "scale-changes-shape")),
     Bug("tokens-before-batch", "layer", "k", "k = (X @ W_K.T).view(N, B, G, d_h).permute(1, 2, 0, 3)", False, _SPLIT_K,
