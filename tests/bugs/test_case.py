@@ -87,7 +87,7 @@ def test_no_other_line_repairs_a_bug(model: str, ways: int) -> None:
 
 def test_hostile_fillings_are_refused_quickly() -> None:
     """Whatever is typed, no repair takes long, needs memory or raises anything."""
-    typed = [
+    typed: list[str | Expression | int] = [
         "10^99",
         10**12,
         -(10**12),
