@@ -522,6 +522,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
         "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
         "work": {"work-with-cache": has_cache, "work": True},
+        "all-parameters": {"all-parameters-active": "active" in sizes, "all-parameters": True},
         "cached": {
             "cached-window": has_cache and has_window and local.count == local.layers,
             "cached-some-windows": has_cache and has_window,

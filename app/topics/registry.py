@@ -34,6 +34,7 @@ from app.topics import (
     head_parameters,
     layer_parameters,
     lora,
+    model_costs,
     parameter_count,
     rotary_pairs,
     scale_mask_softmax,
@@ -195,6 +196,7 @@ TOPICS: Mapping[str, Topic] = {
         experts,
         costs,
         growth,
+        model_costs,
     )
 }
 # In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
@@ -218,6 +220,7 @@ _PRACTISED = (
     "experts",
     "costs",
     "growth",
+    "model-costs",
     "lora",
     "attention-layer-latent",
     "four-dimensions",

@@ -34,7 +34,8 @@ GROUP = (
         "one-kv-per-query-head",
         15,
         on(
-            f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth",
+            f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth"
+            " model-costs",
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,
