@@ -200,7 +200,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     same = words["first_axis"] == words["second_axis"]
     key = "added" if mismatch.added else "same-field" if same else "other-field"
     if shapes.variant.has_dimensions:
-        key = "dimensions-added" if mismatch.added else "dimensions"
+        key = f"dimensions{'-added' if mismatch.added else '-broadcast' if mismatch.broadcast else ''}"
     say = shapes.variant.wording.say
     return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.at), **words)
 

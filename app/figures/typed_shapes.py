@@ -367,10 +367,11 @@ def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
 
 
 def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, int]:
-    """A number from 0 for each length of a sheet in letters: equal for equal meanings, and different
-    without a meaning.
+    """A number for each length of a sheet in letters: equal for equal meanings, and different without a meaning.
+
+    It is 1 for 1 alone, since that meets every length in broadcasting.
     """
-    meanings = list[Answer]()
+    meanings = [Answer(0), Answer(1, ONE)]
 
     def number(answer: Answer) -> int:
         """The number of a meaning: equivalent answers have the same one, an answer without a meaning a new one."""

@@ -23,6 +23,7 @@ from app.shapes.table import Tensor, TensorTable
 from app.topics import (
     attention_layer,
     bidirectional_head,
+    broadcasting,
     costs,
     cross_attention,
     decode_step,
@@ -184,6 +185,7 @@ TOPICS: Mapping[str, Topic] = {
         attention_layer,
         three_dimensions,
         four_dimensions,
+        broadcasting,
         decode_step,
         cross_attention,
         rotary_pairs,
@@ -224,6 +226,7 @@ _PRACTISED = (
     "lora",
     "attention-layer-latent",
     "four-dimensions",
+    "broadcasting",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)

@@ -428,6 +428,34 @@ STUDENTS = [
         "optimizer-in-16-bits",
         counts(master_bytes=2 * 46_702_792_704, moments_bytes=4 * 46_702_792_704, training_bytes=10 * 46_702_792_704),
     ),
+    # Six inputs of 50 tokens in GPT-2, with 12 heads and vectors of 768.
+    *on(
+        "broadcasting-gpt2",
+        aligned_from_the_left={
+            **dims(6, 50, 1, 1, of="padding_mask"), **dims(50, 50, 1, 1, of="causal_mask"),
+            **dims(50, 768, 1, of="positions_of_batch"), **dims(768, 1, 1, of="norm_scale"),
+        },
+        ones_only_in_front=dims(1, 1, 6, 50, of="padding_mask"),
+        one_for_each_head={
+            **dims(6, 12, 1, 50, of="padding_mask"), **dims(1, 12, 50, 50, of="causal_mask"),
+            **dims(6, 12, 50, 50, of="both_masks"),
+        },
+        repeated_by_hand={
+            **dims(6, 12, 50, 50, of="padding_mask causal_mask both_masks"),
+            **dims(6, 50, 768, of="positions_of_batch norm_scale"),
+        },
+        padding_hides_queries=dims(6, 1, 50, 1, of="padding_mask"),
+        elementwise_keeps_shape={**dims(6, 1, 1, 50, of="both_masks"), **shape(1, 50, "grown")},
+    ),
+    # Nine inputs of 100 tokens in Llama 3.2 1B: 32 query heads of 64 in 8 groups.
+    Student(
+        "broadcasting-llama-3.2-1b",
+        "ones-only-in-front",
+        {
+            **dims(1, 1, 9, 100, of="padding_mask"), **dims(1, 1, 100, 64, of="cosines_tokens_first"),
+            **dims(1, 8, 100, 64, of="grouped_keys"),
+        },
+    ),
     Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
     # One rotary key of 64 for all 16 heads, next to 16 parts of 128.
     Student("latent-deepseek-v2-lite", "rotary-part-counted-once", shape(None, 16 * 128 + 64, "keys")),
