@@ -26,8 +26,8 @@ class DimensionMismatch:
 
     `at` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input. With
     `parts`, the left side should be the product of the parts, the last of which is the right side. With `broadcast`,
-    the two sides meet in broadcasting, and neither is 1. `message` is the sentence for students; a table alone has no
-    words for it.
+    the two sides are of two operands that are broadcast, and neither is 1. `message` is the sentence for students; a
+    table alone has no words for it.
     """
 
     at: str
@@ -68,7 +68,7 @@ def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values
         meeting = [each.sides[-at] for each in (*operands, result) if len(each.sides) >= at]
         known = [b for b in meeting if b in values and (values[b] != 1 or b.tensor == result.key)]
         yield from (
-            DimensionMismatch(result.key, known[0], blank, broadcast=True)
+            DimensionMismatch(result.key, known[0], blank, broadcast=blank.tensor != result.key)
             for blank in known[1:]
             if values[blank] != values[known[0]]
         )

@@ -304,7 +304,10 @@ class BroadcastAdd(Operation):
 class BroadcastMultiply(BroadcastAdd):
     """Operands of different shapes multiplied elementwise; sides meet as in BroadcastAdd."""
 
-    sign = "*"
+    sign = "⊙"
+
+    def code(self, shape: str = "…") -> str:
+        return super().code(shape).replace(self.sign, "*")
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,18 @@ from app.topics.topic import FigurePlan, LevelSpec, Topic
 
 _PADDING = (
     tensor("scores", "S", "B, H, N, N", "score"),
-    tensor("padding", "P", "B, N", "score"),
-    tensor("padding_mask", "P_4", "B, 1, 1, N", "score", Unsqueeze("padding", "b n -> b 1 1 n")),
+    tensor("padding", "P'", "B, N", "score"),
+    tensor("padding_mask", "P", "B, 1, 1, N", "score", Unsqueeze("padding", "b n -> b 1 1 n")),
     tensor(
         "masked_scores", "S'", "B, H, N, N", "score", BroadcastAdd("scores padding_mask", "b h n m, b 1 1 m -> b h n m")
     ),
 )
 _CAUSAL = (
-    tensor("causal", "M", "N, N", "score"),
-    tensor("causal_mask", "M_4", "1, 1, N, N", "score", Unsqueeze("causal", "n m -> 1 1 n m")),
+    tensor("causal", "M'", "N, N", "score"),
+    tensor("causal_mask", "M", "1, 1, N, N", "score", Unsqueeze("causal", "n m -> 1 1 n m")),
     tensor(
         "both_masks",
-        "M'",
+        "M_P",
         "B, 1, N, N",
         "score",
         BroadcastAdd("padding_mask causal_mask", "b 1 1 m, 1 1 n m -> b 1 n m"),
@@ -37,8 +37,8 @@ _CAUSAL = (
 )
 _POSITIONS = (
     tensor("embedded", "E", "B, N, d", "input"),
-    tensor("positions", "p", "N, d", "input"),
-    tensor("positions_of_batch", "p_3", "1, N, d", "input", Unsqueeze("positions", "n d -> 1 n d")),
+    tensor("positions", "p'", "N, d", "input"),
+    tensor("positions_of_batch", "p", "1, N, d", "input", Unsqueeze("positions", "n d -> 1 n d")),
     tensor("positioned", "X", "B, N, d", "input", BroadcastAdd("embedded positions_of_batch", "b n d, 1 n d -> b n d")),
 )
 _SCALE = (
@@ -49,20 +49,20 @@ _SCALE = (
 # The cosines of RoPE, of which code has each twice, for both numbers of a pair; the sines have the same shapes.
 _COSINES = (
     tensor("cosines", "cos", "N, d_rot", "hidden"),
-    tensor("rotary_by_head", "Q", "B, H, N, d_rot", "query"),
+    tensor("rotary_by_head", "Q_H", "B, H, N, d_rot", "query"),
     tensor("cosines_heads_first", "cos_H", "1, 1, N, d_rot", "hidden", Unsqueeze("cosines", "n p -> 1 1 n p")),
     tensor(
         "turned_by_head",
-        "Q_cos",
+        "R_H",
         "B, H, N, d_rot",
         "query",
         BroadcastMultiply("rotary_by_head cosines_heads_first", "b h n p, 1 1 n p -> b h n p"),
     ),
-    tensor("rotary_by_token", "Q'", "B, N, H, d_rot", "query"),
+    tensor("rotary_by_token", "Q_N", "B, N, H, d_rot", "query"),
     tensor("cosines_tokens_first", "cos_N", "1, N, 1, d_rot", "hidden", Unsqueeze("cosines", "n p -> 1 n 1 p")),
     tensor(
         "turned_by_token",
-        "Q'_cos",
+        "R_N",
         "B, N, H, d_rot",
         "query",
         BroadcastMultiply("rotary_by_token cosines_tokens_first", "b n h p, 1 n 1 p -> b n h p"),
@@ -70,9 +70,9 @@ _COSINES = (
 )
 # Of one input of the batch, since a sheet has boxes for four sides at most.
 _GROUPS = (
-    tensor("queries_of_input", "Q_1", "H, N, d_h", "query"),
+    tensor("queries_of_input", "Q", "H, N, d_h", "query"),
     tensor("grouped_queries", "Q_G", "G, H/G, N, d_h", "query", View("queries_of_input", "(g r) n e -> g r n e")),
-    tensor("keys_of_input", "K_1", "G, N, d_h", "key"),
+    tensor("keys_of_input", "K", "G, N, d_h", "key"),
     tensor("grouped_keys", "K_G", "G, 1, N, d_h", "key", Unsqueeze("keys_of_input", "g n e -> g 1 n e")),
     tensor(
         "grouped_scores",
