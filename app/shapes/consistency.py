@@ -102,16 +102,19 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
     """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
 
     A side in `values` maps to itself; a side of a tensor that is not asked maps to the source of the first known side
-    that an operation makes equal to it; any other side is left out. Example: with queries.columns typed, W_Q.columns
-    maps to queries.columns.
+    that an operation makes equal to it, or of the last one, which is the result's, if operands are broadcast, since one
+    may have 1 there. Any other side is left out. Example: with queries.columns typed, W_Q.columns maps to
+    queries.columns.
     """
     source_of = {blank: blank for blank in values}
-    for groups in table.equal_sides.values():
+    for result, groups in table.equal_sides.items():
+        operation = table[result].made_by
+        first = -1 if operation and operation.broadcasts else 0
         for blanks in groups:
             known = [source_of[blank] for blank in blanks if blank in source_of]
             for blank in blanks:
                 if known and blank.tensor not in asked:
-                    source_of.setdefault(blank, known[0])
+                    source_of.setdefault(blank, known[first])
     return source_of
 
 

@@ -419,10 +419,10 @@ STUDENTS = [
             prefill_flops=2000 * MULTIPLIED, decode_flops=2 * MULTIPLIED, training_flops=6000 * MULTIPLIED
         ),
         backward_costs_a_forward=counts(training_flops=2 * (2000 * MULTIPLIED + 1_000_000 * PAIR)),
-        optimizer_forgotten=counts(training_bytes=4 * 1_235_814_400),
         weights_read_for_each_token=counts(prefill_intensity=1),
         decoding_reuses_weights=counts(decode_intensity=1000),
     ),
+    Student("model-costs-mixtral-8x7b", "optimizer-forgotten", counts(training_bytes=4 * 46_702_792_704)),
     Student(
         "model-costs-mixtral-8x7b",
         "optimizer-in-16-bits",
