@@ -47,7 +47,7 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     is 1. After the groups of a tensor come its merged sides that aren't the product of their parts, if `values` has all
     of them. Last come the sides in which the output differs from the input that it is added to.
     """
-    clashes = []
+    clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
         if (operation := table[result].made_by) and operation.broadcasts:
             clashes += _broadcast_mismatches([table[key] for key in operation.operands], table[result], values)

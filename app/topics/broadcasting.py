@@ -42,7 +42,7 @@ _POSITIONS = (
     tensor("positioned", "X", "B, N, d", "input", BroadcastAdd("embedded positions_of_batch", "b n d, 1 n d -> b n d")),
 )
 _SCALE = (
-    tensor("normed", "X'", "B, N, d", "hidden"),
+    tensor("normed", "X_n", "B, N, d", "hidden"),
     tensor("norm_scale", "γ", "1, 1, d", "hidden"),
     tensor("scaled", "Y", "B, N, d", "hidden", BroadcastMultiply("normed norm_scale", "b n d, 1 1 d -> b n d")),
 )

@@ -59,12 +59,12 @@ def test_torch_does_what_the_sheet_says() -> None:
     turned = queries * cosines.view(1, T, 1, width)
     assert torch.equal(turned[2, 4, 7], queries[2, 4, 7] * cosines[4])
     refused = [
-        lambda: scores + padding, lambda: scores + padding.view(B, T, 1, 1), lambda: queries * cosines,
-        lambda: torch.randn(H, T, width) @ torch.randn(G, width, T),
+        (torch.add, scores, padding), (torch.add, scores, padding.view(B, T, 1, 1)), (torch.mul, queries, cosines),
+        (torch.matmul, torch.randn(H, T, width), torch.randn(G, width, T)),
     ]  # fmt: skip
-    for each in refused:
+    for operation, left, right in refused:
         with pytest.raises(RuntimeError, match="must match the size"):
-            each()
+            operation(left, right)
     assert (torch.ones(T) * torch.ones(T, 1)).shape == (T, T)
     keys = torch.randn(G, T, width)
     heads = queries[0].transpose(0, 1)
