@@ -134,6 +134,7 @@ BELIEFS: Mapping[str, str] = {
 
 _SPLIT_Q = "q = (X @ W_Q.T).view(«B», «N», «H», «d_h»).transpose(«1», «2»)"
 _SPLIT_K = "k = (X @ W_K.T).view(«B», «N», «G», «d_h»).transpose(«1», «2»)"
+_SPLIT_V = "v = (X @ W_V.T).view(«B», «N», «G», «d_h»).transpose(«1», «2»)"
 _MERGE = "C = (A @ v).transpose(«1», «2»).reshape(«B», «N», «H*d_h»)"
 _MERGE_CALLS = "C = (A @ v)«.transpose(1, 2).reshape|.transpose(1, 2).view|.reshape|.view»(B, N, H * d_h)"
 _MASK = 'S = S.masked_fill(position «>|<|>=|<=» position[:, None], «float("-inf")|0|1»)'
@@ -188,14 +189,16 @@ _ROWS = (
         "view-heads-first", ("one-projection-per-head", "scale-changes-shape")),
     Bug("heads-not-moved", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d_h)", True, _SPLIT_Q,
         "heads-attend-to-heads", ("batch-not-multiplied", "one-projection-per-head")),
-    Bug("wrong-dimensions-transposed", "layer", "k", "k = (X @ W_K.T).view(B, N, G, d_h).transpose(2, 3)", True,
-        _SPLIT_K, "wrong-axes-transposed", ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("wrong-dimensions-transposed", "layer", "v", "v = (X @ W_V.T).view(B, N, G, d_h).transpose(2, 3)", True,
+        _SPLIT_V, "wrong-axes-transposed", ("batch-not-multiplied", "one-projection-per-head")),
     Bug("heads-before-batch", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d_h).transpose(0, 2)", True, _SPLIT_Q,
         "heads-before-batch", ("one-projection-per-head", "scale-changes-shape")),
     Bug("tokens-before-batch", "layer", "k", "k = (X @ W_K.T).view(N, B, G, d_h).permute(1, 2, 0, 3)", False, _SPLIT_K,
         "tokens-across-batch", ("one-projection-per-head", "softmax-drops-dimension")),
     Bug("head-width-divided", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d // H).transpose(1, 2)", True, _SPLIT_Q,
         "width-always-divided", ("one-projection-per-head", "batch-not-multiplied")),
+    Bug("input-cut-into-heads", "layer", "q", "q = (X.view(B, N, H, d // H) @ W_Q.T).transpose(1, 2)", True, _SPLIT_Q,
+        "input-sliced", ("batch-not-multiplied", "scale-changes-shape")),
     Bug("stored-layout-of-keys", "layer", "k", "k = (X @ W_K).view(B, N, G, d_h).transpose(1, 2)", True,
         "k = (X @ W_K.transpose(«0», «1»)).view(B, N, G, d_h).transpose(1, 2)", "stored-layout",
         ("batch-not-multiplied", "one-projection-per-head")),
@@ -254,6 +257,8 @@ _ROWS = (
     Bug("neighbours-for-halves", "rotary", "q_halves", "q1, q2 = q[..., 0::2], q[..., 1::2]", False,
         "q1, q2 = q.«chunk(2, dim=-1)|chunk(2, dim=-2)|split(2, dim=-1)|chunk(2, dim=1)»", "pairs-of-the-other-kind",
         ("one-angle-for-all", "scale-changes-shape")),
+    Bug("nothing-wrong-in-rotary", "rotary", beliefs=("one-angle-for-all", "batch-not-multiplied",
+        "scale-changes-shape")),
     # A decode step
     Bug("cache-joined-along-heads", "decoding", "K", "k = torch.cat((K_cache, k), dim=1)", True,
         "k = torch.cat((«K_cache|V_cache|k», «k|K_cache|q»), dim=«2»)", "",
@@ -292,6 +297,8 @@ _ROWS = (
     Bug("fused-by-head", "fused", "split", "Q, K, V = QKV.view(B, N, H, 3 * d_h).chunk(3, dim=-1)", False,
         "Q, K, V = QKV«|.view(B, N, H, 3 * d_h)|.view(B, N, 3, H * d_h)».chunk(3, dim=«-1»)", "",
         ("one-projection-per-head", "batch-not-multiplied", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-fused", "fused", beliefs=("one-projection-per-head", "batch-not-multiplied",
+        "softmax-drops-dimension")),
     # Cross-attention
     Bug("keys-of-the-decoder", "cross", "k", "k = (X @ W_K.T).view(B, M, H, d_h).transpose(1, 2)", True,
         "k = («E|X» @ W_K.T).view(«B», «N», «H», «d_h»).transpose(1, 2)", "one-text-alone",
@@ -312,6 +319,8 @@ _ROWS = (
         "S = «q|k» @ «k.mT|q.mT» / d_h**0.5", "scores-transposed", ("texts-are-equally-long", "scale-changes-shape")),
     Bug("padding-of-queries", "cross", "padding", 'S = S.masked_fill(padding[:, None, :, None], float("-inf"))', True,
         _PADDING, "mask-per-token", ("texts-are-equally-long", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-cross", "cross", beliefs=("texts-are-equally-long", "one-projection-per-head",
+        "batch-not-multiplied")),
 )  # fmt: skip
 
 

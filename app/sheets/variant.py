@@ -11,7 +11,7 @@ from typing import get_args
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
-from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Joint, OneOf, TensorTable
+from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Joint, OneOf, Tensor, TensorTable
 from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
 from app.sheets.numbers import Unreadable, is_within
@@ -145,8 +145,13 @@ class Variant:
         return tuple(self._row(key) for key in self.problem.rows)
 
     def _row(self, key: str) -> Row:
-        """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
-        asked, note = self.table.askable[key], self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
+        """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation.
+
+        The note of a tensor that is asked as it is stored is its name in the file.
+        """
+        asked = self.table.askable[key]
+        stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
+        note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         together = isinstance(asked, Joint)
         blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
         points = (
@@ -284,7 +289,8 @@ class Variant:
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""
-        return self.table.askable[blank.tensor].size(blank.field, self.sizes)
+        answers = self.problem.answers
+        return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     def written_answer(self, blank: Blank, *, in_symbols: bool | None = None) -> str:
         """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, an option.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -46,7 +47,7 @@ def outcome_in_torch(case: BugCase) -> Outcome:
     for name, shape in case.inputs:
         dtype = torch.bool if name == "padding" else torch.int64 if name == "position" else torch.float32
         variables[name] = torch.empty([side.size(case.sizes) for side in shape], dtype=dtype, device="meta")
-    made = []
+    made = list[list[tuple[str, tuple[int, ...]]]]()
     for number, line in enumerate(case.lines, 1):
         try:
             names = torch_line(line, variables)
@@ -108,7 +109,11 @@ def small_in_torch(model: str, program: str) -> tuple[Any, dict[str, Any], tuple
     right = PROGRAMS[program]
     lines = right.lines_for(architecture)
     laboratory = laboratory_for(right, architecture, sizes_of(right, architecture, 10, 3))
-    given = {name: torch.from_numpy(tensor.numbers.copy()) for name, tensor in laboratory.given.items()}
+    given = {
+        name: torch.from_numpy(tensor.numbers.copy())
+        for name, tensor in laboratory.given.items()
+        if tensor.numbers is not None
+    }
     mask = next((line.condition for line in lines if line.condition in ("causal", "padded")), "")
     return laboratory, {**laboratory.sizes, **given}, tuple(line.code for line in lines), mask
 
@@ -210,5 +215,6 @@ def test_app_and_torch_agree_on_random_fillings(model: str, fillings: int) -> No
                 assert tensor.numbers is not None
                 assert torch.allclose(torch.from_numpy(tensor.numbers), output, rtol=0, atol=1e-9, equal_nan=True)
                 is_right = output.shape == expected.shape and torch.allclose(output, expected, rtol=0, atol=1e-9)
-            if not any(text.isdigit() for text in sizes_in(case, filled)):
+            # A number is one of the model's, and may be right by chance on small tensors.
+            if not any(re.search(r"\d", text) for text in sizes_in(case, filled) if text != "-1"):
                 assert works == is_right, lines

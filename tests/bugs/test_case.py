@@ -87,7 +87,7 @@ def test_no_other_line_repairs_a_bug(model: str, ways: int) -> None:
 
 def test_hostile_fillings_are_refused_quickly() -> None:
     """Whatever is typed, no repair takes long, needs memory or raises anything."""
-    typed = [
+    typed: list[str | Expression | int] = [
         "10^99",
         10**12,
         -(10**12),
@@ -112,7 +112,9 @@ def test_hostile_fillings_are_refused_quickly() -> None:
     for case in [*shown.values()][::4]:
         for text in typed:
             assert case.repair is not None
-            filled = [blank.words[-1] if blank.words else text for blank in case.repair.blanks]
+            filled: list[str | Expression | int] = [
+                blank.words[-1] if blank.words else text for blank in case.repair.blanks
+            ]
             case.repair_works(filled)
             for place in range(len(filled)):
                 case.repair_works([*case.repair.example[:place], text, *case.repair.example[place + 1 :]])

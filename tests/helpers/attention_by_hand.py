@@ -47,7 +47,7 @@ def output_by_hand(
             of_group = slice(shares * d_h, (shares + 1) * d_h)
             q, k = asking[b] @ W["W_Q"][mine].T, read[b] @ W["W_K"][of_group].T
             v = read[b] @ W["W_V"][of_group].T if "W_V" in W else None
-            if program == "decoding":
+            if program == "decoding" and v is not None:
                 k, v = torch.vstack([given["K_cache"][b, shares], k]), torch.vstack([given["V_cache"][b, shares], v])
             if program == "rotary":
                 turn = torch.complex(given["cos"], given["sin"])
