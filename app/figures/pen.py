@@ -50,7 +50,8 @@ class Pen:
     def working(self) -> str:
         """The first tensor of the sheet that is not fully answered, "" if there is none."""
         shapes = self.shapes
-        sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows)
+        rows = (key for key in shapes.variant.problem.rows if key in shapes.table.by_key)  # counts are no tensors
+        sides = ((key, shapes.table[key].sides) for key in rows)
         return next((key for key, each in sides if any(side not in shapes.lengths for side in each)), "")
 
     # Matrices

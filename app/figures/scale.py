@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -10,6 +11,7 @@ from typing import Literal
 from app.figures.captions import token_names
 from app.figures.lettering import label_px
 from app.figures.typed_shapes import TypedShapes
+from app.shapes.operation import Concat
 from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant
 from app.topics.topic import FigurePlan
@@ -149,6 +151,13 @@ class MatrixSizes:
         lengths = self.shapes.lengths
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
+    def _joined(self, plan: FigurePlan) -> Iterator[str]:
+        """Yield what the results of a plan are concatenated from."""
+        for key in plan.results:
+            made_by = self.shapes.table[key].made_by
+            if isinstance(made_by, Concat):
+                yield from made_by.operands
+
     def _lane_width(self, widths: list[float]) -> float:
         """A flow's width, no less than with its output and scores, so that it stays as a sheet is filled in."""
         stated = _stated_lengths(self.shapes.variant)
@@ -169,7 +178,7 @@ class MatrixSizes:
             case "flow":
                 return self._lane_width(widths)
             case "decks":
-                return sum(map(self._deck_width, plan.tensors))
+                return sum(map(self._deck_width, dict.fromkeys([*plan.tensors, *self._joined(plan)])))
             case "head-scores":
                 return widths[0] + self.head_size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
             case "head-context":

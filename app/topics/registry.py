@@ -23,6 +23,7 @@ from app.shapes.table import Tensor, TensorTable
 from app.topics import (
     attention_layer,
     bidirectional_head,
+    cache_tensor,
     costs,
     cross_attention,
     decode_step,
@@ -38,6 +39,7 @@ from app.topics import (
     rotary_pairs,
     scale_mask_softmax,
     single_head,
+    text_to_loss,
     three_dimensions,
     whole_model,
 )
@@ -109,11 +111,12 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest below.
 
-    A topic about the decoder alone leaves one position free. Otherwise a model that reads only one length gets that,
-    and a topic with a `token_step` a multiple of it, at least one step, if the model can take as many.
+    A topic about the decoder alone leaves positions free for the tokens that it adds. Otherwise a model that reads only
+    one length gets that, and a topic with a `token_step` a multiple of it, at least one step, if the model can take
+    as many.
     """
     if _is_about_decoder_alone(key):
-        return max(1, min(wanted, architecture.max_decoder_tokens - 1))
+        return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
     even = max(step, longest - longest % step)
     return architecture.fixed_tokens or (even if even <= architecture.max_tokens else longest)
@@ -185,12 +188,14 @@ TOPICS: Mapping[str, Topic] = {
         four_dimensions,
         decode_step,
         cross_attention,
+        cache_tensor,
         rotary_pairs,
         head_parameters,
         layer_parameters,
         lora,
         feed_forward_width,
         whole_model,
+        text_to_loss,
         parameter_count,
         experts,
         costs,
@@ -221,6 +226,8 @@ _PRACTISED = (
     "lora",
     "attention-layer-latent",
     "four-dimensions",
+    "cache-tensor",
+    "text-to-loss",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)

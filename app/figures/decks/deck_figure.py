@@ -17,6 +17,7 @@ from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, fas
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import with_free_labels
 from app.figures.pen import Pen
+from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
@@ -45,14 +46,16 @@ class _DeckFigure:
     def sketch(self) -> Sketch:
         """Draw every deck, then what joins or separates them, then move labels to free places."""
         left = self._deck(self.plan.left)
-        sides = _outer_sides(left, has_arc=bool(self.pen.sizes.operand_above(self.plan.results[0])))
+        is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
+        sides = _outer_sides(left, has_arc=is_product)
         self.placed[self.plan.left] = with_edges(self.pen, left, sides, self.named)
         for key in self.plan.results:
-            operand = self.pen.sizes.operand_above(key)
-            if operand:
-                self._place_product(key, operand.key)
-            else:
-                self._place_step(key)
+            made_by = self.pen.shapes.table[key].made_by
+            if isinstance(made_by, Matmul):
+                self._place_product(key, made_by.operands[1])
+            elif made_by:
+                for tensor, sign in zip((*made_by.operands[1:], key), made_by.signs, strict=True):
+                    self._place_after(tensor, sign, key)
         decks = [*self.placed.values(), *self.above.values()]
         boxes = tuple(self.pen.with_inside(deck.box) for deck in decks)
         sketch = Sketch(
@@ -80,17 +83,20 @@ class _DeckFigure:
 
     # Places
 
-    def _place_step(self, key: str) -> None:
-        """Place a result that is made of one deck: right of everything placed so far, after an arrow."""
-        deck = self._deck(key)
+    def _place_after(self, tensor: str, sign_text: str, result: str) -> None:
+        """Place a result that is no product, or a further operand of it, right of everything so far, after a sign.
+
+        Above the sign of the result is the name of the function that makes it.
+        """
+        deck = self._deck(tensor)
         deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
         right = max(rect.right for each in (*self.placed.values(), *self.above.values()) for rect in each.rects)
-        before = self.placed[self._operands(key)[0]]
+        before = self.placed[self._operands(result)[0]]
         y = -min(before.box.rect.height, deck.box.rect.height) / 2
-        sign = Sign("→", Point(0.0, y), key, words=self._words(key))
+        sign = Sign(sign_text, Point(0.0, y), result, words=self._words(result) if tensor == result else ())
         width = sign.text_box.width
         self.signs.append(sign.moved(right + STEP_GAP_PX + width / 2, 0.0))
-        self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
+        self.placed[tensor] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
 
     def _words(self, key: str) -> tuple[str, ...]:
         """The name of the function that makes a tensor, cut where a line may break: ('repeat_', 'interleave')."""
@@ -174,7 +180,7 @@ class _DeckFigure:
         The left deck of the figure has that of the first result.
         """
         for at, key in enumerate(self.plan.results):
-            decks = [self.placed[key], self.placed[self._operands(key)[0]]]
+            decks = [self.placed[each] for each in (key, *self._operands(key)) if each in self.placed]
             decks += [self.above[key]] if key in self.above else []
             blanks = {side for deck in decks for side in deck.sides.drawn}
             rects = [deck.box.extent for deck in decks]
