@@ -85,7 +85,7 @@ TOPIC = Topic(
     figures={
         TEXT_TO_LOSS.key: (
             _LOGITS,
-            FigurePlan("deck-flat-logits", "logits", ("shifted_logits", "flat_logits"), "decks"),
+            FigurePlan("deck-flat-logits", "shifted_logits", ("flat_logits",), "decks"),
             FigurePlan("deck-targets", "tokens", ("targets",), "decks"),
         ),
         TARGET_TEXT_TO_LOSS.key: (
