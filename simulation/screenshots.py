@@ -87,9 +87,9 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
     """The drawing of keys as wide as the input, which queries can't be multiplied by."""
     _fill(page, MISMATCHED)
     page.focus('input[name="scores.rows"]')
-    remove = "captions => captions.forEach(caption => caption.remove())"  # half a line of them would be seen
-    page.locator("figcaption").evaluate_all(remove)
-    return _corner(page, "#figures figure:last-of-type", margin=(12, 16))
+    above_or_below = page.locator("figcaption, #figures figure:not(:last-of-type)")  # of which a part would be seen
+    above_or_below.evaluate_all("elements => elements.forEach(element => element.remove())")
+    return _corner(page, "#figures figure", margin=(12, 0))
 
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:

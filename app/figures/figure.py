@@ -602,6 +602,11 @@ class Figure(Sketch):
     mismatches: tuple[MismatchCaption, ...] = ()
     has_scale: bool = True
 
+    @cached_property
+    def written(self) -> dict[str, str]:
+        """The SVG that was written for it, by what is drawn inside; of `replace`d copies nothing."""
+        return {}
+
     @property
     def labels(self) -> frozenset[tuple[Blank | None, str]]:
         """Every side with its label; equal for two drawings of the same numbers at different scales."""

@@ -21,8 +21,11 @@ def figure_svg(figure: Figure, inside: str = "") -> str:
     """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it.
 
     `inside` is markup that is drawn last, such as a box to type into; with it, the element is a group and no image.
+    What was written for a figure is kept with it, since some figures are drawn again and again.
     """
-    return "".join(_elements(figure, inside))
+    if inside not in figure.written:
+        figure.written[inside] = "".join(_elements(figure, inside))
+    return figure.written[inside]
 
 
 def _elements(figure: Figure, inside: str) -> Iterator[str]:
@@ -78,8 +81,8 @@ def _areas(polygons: Iterable[Polygon]) -> str:
 
 
 def _lines(polygons: Iterable[Polygon]) -> str:
-    """Lines of two points each as an SVG path."""
-    return " ".join([f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}" for (x1, y1), (x2, y2) in polygons])
+    """Lines of two points each as an SVG path: 'M4.0 0.0 l0.0 9.0 M8.0 0.0 l0.0 9.0'."""
+    return " ".join([f"M{x1:.1f} {y1:.1f} l{x2 - x1:.1f} {y2 - y1:.1f}" for (x1, y1), (x2, y2) in polygons])
 
 
 def _line(points: Iterable[tuple[float, float]]) -> str:

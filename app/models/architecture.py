@@ -271,7 +271,6 @@ class Architecture:
 
     @property
     def has_experts(self) -> bool:
-        """Whether some layers have a mixture of experts."""
         return "E" in self.extra
 
     @cached_property

@@ -229,7 +229,10 @@ def linear(
 def vector(
     name: str, length: str, part: ModelPart, kind: TensorKind = "bias", *, when: str = ALWAYS, copies: str = "1"
 ) -> ParameterSpecs:
-    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}."""
+    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}.
+
+    Here and in the functions below, tensors exist only in models that meet the condition `when`.
+    """
     shape = parse_shape(length)
     return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
 
@@ -288,5 +291,5 @@ def concat(*groups: ParameterSpecs) -> ParameterSpecs:
 
 
 def layers(name: str, *groups: ParameterSpecs, count: str = "L", decoder: bool = False) -> tuple[StackSpec, ...]:
-    """One stack of layers, each with all these groups of tensors; see StackSpec."""
+    """One stack of layers, each with all these groups of tensors; `name`, `count` and `decoder` as in StackSpec."""
     return (StackSpec(name, count, concat(*groups), decoder),)

@@ -179,6 +179,7 @@ TOPIC = Topic(
         _ROOM_FOR_NEW_TOKENS,
     ),
     uses_decoder=True,
+    masked=True,
     batched=True,
     adds_tokens=MOST_NEW_TOKENS,
     extra_sizes=_sizes_of_step,
@@ -207,7 +208,10 @@ TOPIC = Topic(
             "cache-tensor",
             "cache-tensor",
             after=("decode-step", "four-dimensions"),
-            steps=(("cached_keys", "cached_numbers", "cache_bytes"), ("queries", "keys", "scores", "context")),
+            steps=(
+                ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),
+                ("queries", "keys", "scores", "cross_scores", "context"),
+            ),
         ),
     ),
 )

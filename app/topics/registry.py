@@ -58,7 +58,7 @@ def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
     """
     topic = TOPICS[key]
     require(topic.requires, architecture, tokens)
-    return _as_in_the_model(topic.build_table(architecture, tokens), architecture)
+    return _as_in_the_model(topic.build_table(architecture, tokens), architecture, topic)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
@@ -144,11 +144,11 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
     raise TokensError(_("Decoder tokens must be a whole number from 1 to {most:,}.").format(most=longest))
 
 
-def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTable:
+def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topic) -> TensorTable:
     """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on.
 
-    A softmax is masked only if the table masks it and the model is causal; it has a position bias only if queries and
-    keys are of the same text. All other operations stay as they are.
+    A softmax is masked only if the table masks it, and the model is causal or the topic about its decoder; it has a
+    position bias only if queries and keys are of the same text. All other operations stay as they are.
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
         if isinstance(operation, Softmax):
             operation = replace(
                 operation,
-                masked=operation.masked and architecture.causal,
+                masked=operation.masked and (architecture.causal or topic.uses_decoder),
                 scale=architecture.score_scale.kind,
                 capped=bool(architecture.score_softcap),
                 position_bias=operation.of_one_text and bool(architecture.position_bias),

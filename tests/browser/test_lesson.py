@@ -51,12 +51,12 @@ class Lesson:
     activity: Activity
     teacher: Page
 
-    def phone(self, name: str, width: int = 360) -> BrowserContext:
-        """Enrol a student, in a browser of that width."""
+    def phone(self, name: str) -> BrowserContext:
+        """Enrol a student, in a browser as wide as a phone."""
         visitor, course = self.store.add_visitor(), self.store.courses.find(self.activity.course_id)
         assert course
         self.store.roster.enrol_new_student(course, name, visitor.id)
-        return self.device({"name": VISITOR_COOKIE, "value": visitor.token, "url": self.app.url}, width)
+        return self.device({"name": VISITOR_COOKIE, "value": visitor.token, "url": self.app.url})
 
     def device(self, cookie: dict[str, str] | None = None, width: int = 360) -> BrowserContext:
         """A browser profile with this cookie."""

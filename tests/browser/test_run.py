@@ -45,7 +45,7 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
     """What torch reports for LLaMA 7B and 100 tokens, beside what was typed, with device, time, code and picture."""
     with without_news(page):
         start(page, {"queries.rows": "100", "queries.columns": "4096", "scores.rows": "100"})
-        expect(page.locator("#run").get_by_role("button", name="Cancel")).to_be_visible()  # it runs, or waits for others
+        expect(page.locator("#run").get_by_role("button", name="Cancel")).to_be_visible()  # running, or waiting
     expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
     shapes = page.locator("table.compared code").all_inner_texts()[1:]
     assert shapes == [

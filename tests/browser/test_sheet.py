@@ -9,17 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from simulation.browser import load
 from simulation.server import Server
-
-# The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
-LLAMA_KEY = {
-    "input": (100, 4096),
-    "queries": (100, 128),
-    "keys": (100, 128),
-    "values": (100, 128),
-    "scores": (100, 100),
-    "weights": (100, 100),
-    "output": (100, 4096),
-}
+from tests.helpers.answer_keys import KEY, LLAMA
 
 
 def box(page: Page, blank: str) -> str:
@@ -29,14 +19,6 @@ def box(page: Page, blank: str) -> str:
 def fill(page: Page, answers: dict[str, str]) -> None:
     for blank, text in answers.items():
         page.fill(box(page, blank), text)
-
-
-def right_answers() -> dict[str, str]:
-    return {
-        f"{key}.{axis}": str(size)
-        for key, shape in LLAMA_KEY.items()
-        for axis, size in zip(("rows", "columns"), shape, strict=True)
-    }
 
 
 def mark(page: Page, blank: str) -> str | None:
@@ -53,10 +35,10 @@ def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
 
 def test_all_right_is_said_and_marked(page: Page) -> None:
     """The key worked out by hand gets fourteen ticks."""
-    fill(page, right_answers())
+    fill(page, KEY)
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_have_text("All 14 boxes are correct.")
-    assert [mark(page, blank) for blank in right_answers()] == ["right"] * 14
+    assert [mark(page, blank) for blank in KEY] == ["right"] * 14
 
 
 def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
@@ -144,7 +126,7 @@ def test_answers_come_only_after_an_attempt(page: Page) -> None:
     shown = page.locator("tr.answer td:not(.times)")
     expect(shown).to_have_count(14)
     numbers = [int(text.split("\n")[0]) for text in shown.all_inner_texts()]
-    assert numbers == [size for shape in LLAMA_KEY.values() for size in shape]
+    assert numbers == list(LLAMA.values())
     assert page.input_value(box(page, "queries.rows")) == "90"
 
 
@@ -271,7 +253,7 @@ def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: 
 
 def test_hints_go_further_and_never_tell(page: Page) -> None:
     """By the keyboard, the focus staying on the button: two hints beyond the nudge, no right number in any."""
-    fill(page, right_answers() | dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096"))
+    fill(page, KEY | dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096"))
     page.get_by_role("button", name="Check").click()
     said = [page.locator("p.diagnosis").inner_text()]
     page.get_by_role("button", name="Hint").press("Enter")
@@ -296,7 +278,7 @@ def test_hints_go_further_and_never_tell(page: Page) -> None:
 
 def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> None:
     """A button that goes leaves the others as they were: Check checks, and the run's button runs nothing else."""
-    fill(page, right_answers() | {"output.columns": "128"})
+    fill(page, KEY | {"output.columns": "128"})
     page.get_by_role("button", name="Check").click()
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()
@@ -316,7 +298,7 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the boxes"
     page.focus(box(page, "input.rows"))
-    for text in right_answers().values():
+    for text in KEY.values():
         page.keyboard.type(text)
         page.keyboard.press("Tab")
     page.focus(box(page, "output.columns"))

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_number
-from app.figures.svg import figure_svg, svg_symbol
+from app.figures.svg import escaped, figure_svg, svg_symbol
 from app.settings import PROJECT
 from app.sheets.authoring.markdown import (
     FormulaNode,
@@ -178,8 +178,13 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     In a sentence only the `known` symbols are taken for such, also with a ᵀ.
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
-    return Markup("").join(
-        _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escape(piece) for piece in pieces
+    return Markup(  # noqa: S704 - each piece is escaped
+        "".join(
+            [
+                _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece)
+                for piece in pieces
+            ]
+        )
     )
 
 
@@ -253,6 +258,7 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
     return written
 
 
+@lru_cache(4000)
 def _symbol(text: str) -> Markup:
     """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
 
