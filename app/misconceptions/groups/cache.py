@@ -61,9 +61,7 @@ GROUP = (
         51,
         {**on("decode-step", each("1", *KEY_SIDE)), **on("cache-tensor", each("m", *_KEYS_OF_NEW))},
     ),
-    Misconception(
-        "cache-of-one-text", 135, on("cache-tensor", each("right/B", *WHOLE_CACHE), each("1", "cached_keys.dim0"))
-    ),
+    Misconception("cache-of-one-text", 135, on("cache-tensor", each("right/B", *WHOLE_CACHE))),
     # "Keep what was computed": queries, or scores, next to keys and values.
     Misconception(
         "more-than-keys-and-values-cached",
