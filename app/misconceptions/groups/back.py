@@ -46,7 +46,7 @@ GROUP = (
     # Prediction and target of one position are the same token: nothing is dropped.
     Misconception(
         "targets-not-shifted",
-        130,
+        161,
         on(
             "text-to-loss",
             each("N", "shifted_logits.dim1", "targets.columns") | each("B*N", "flat_logits.rows", "flat_targets.dim0"),
@@ -57,7 +57,7 @@ GROUP = (
     # A decoder's input is taken to be longer by its start token, or its logits to be shifted like those of GPT.
     Misconception(
         "decoder-input-of-another-length",
-        131,
+        162,
         on(
             "text-to-loss",
             each("N + 1", "tokens.columns", "embedded.dim1", "final.dim1", "logits.dim1")
@@ -72,7 +72,7 @@ GROUP = (
     # As in generation, where only the last position is needed.
     Misconception(
         "loss-of-last-position",
-        132,
+        163,
         on(
             "text-to-loss",
             each("1", "logits.dim1", "shifted_logits.dim1", "targets.columns")
@@ -83,7 +83,7 @@ GROUP = (
     # Each text is flattened by itself, .view(B, -1).
     Misconception(
         "vocabulary-flattened",
-        133,
+        164,
         on(
             "text-to-loss",
             {"flat_logits.rows": "B", "flat_logits.columns": "N*V - V"},
@@ -92,7 +92,7 @@ GROUP = (
     ),
     Misconception(
         "targets-one-hot",
-        134,
+        165,
         on("text-to-loss", {"targets.columns": "V", "flat_targets.dim0": "V*right"}, {"flat_targets.dim0": "V*right"}),
     ),
     # W_O is written like the other three, from d to d_v.

@@ -61,11 +61,11 @@ GROUP = (
         51,
         {**on("decode-step", each("1", *KEY_SIDE)), **on("cache-tensor", each("m", *_KEYS_OF_NEW))},
     ),
-    Misconception("cache-of-one-text", 135, on("cache-tensor", each("right/B", *WHOLE_CACHE))),
+    Misconception("cache-of-one-text", 166, on("cache-tensor", each("right/B", *WHOLE_CACHE))),
     # "Keep what was computed": queries, or scores, next to keys and values.
     Misconception(
         "more-than-keys-and-values-cached",
-        136,
+        167,
         on(
             "cache-tensor",
             each("right + right*H/G/2", *WHOLE_CACHE),
@@ -75,7 +75,7 @@ GROUP = (
     # The encoder's keys are taken to be those of the text that the decoder writes.
     Misconception(
         "cross-attention-to-own-text",
-        137,
+        168,
         on(
             "cache-tensor",
             each("N", "cross_keys.dim2", "cross_values.dim2", "cross_scores.dim3"),
@@ -85,7 +85,7 @@ GROUP = (
     ),
     Misconception(
         "cache-without-cross-attention",
-        138,
+        169,
         on(
             "cache-tensor",
             {"cached_numbers.count": "L*B*G*N*(d_h + d_v)", "cache_bytes.count": "2*L*B*G*N*(d_h + d_v)"},

@@ -168,10 +168,13 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
     return WorksheetDraft(library, texts, tuple(known), worksheet, None)
 
 
-def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "") -> WorksheetEditorPage:
+def editor_page(
+    services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "", held: str = ""
+) -> WorksheetEditorPage:
     """The page of a draft; the preview and the checker's remarks are there only if its worksheet can be used.
 
-    `view` is a key of PREVIEW_VIEWS; anything else shows "empty".
+    `view` is a key of PREVIEW_VIEWS; anything else shows "empty". `held` is the key of the misconception that fills in
+    the view "wrong"; the first that shows if it does not.
     """
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
@@ -199,7 +202,7 @@ def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, v
         symbols=tuple(variant.reader.written_symbols) if variant else (),
         views=PREVIEW_VIEWS,
         view=shown,
-        preview=render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, shown))
+        preview=render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, shown, held))
         if worksheet
         else Markup(""),
         remarks=remarks,

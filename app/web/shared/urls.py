@@ -122,6 +122,10 @@ class StudentLinks:
             return url_for(preview, activity_id=self.activity_id, **values, example=self.example)
         return url_for(page, activity_id=self.activity_id, **values)
 
+    def sheet_like(self, number: int, kind: str, **seed: object) -> str:
+        """A sheet like that one with other numbers, of a kind of `example_view`."""
+        return self._address("show_class_example", "preview_example", number=number, kind=kind, **seed)
+
 
 def page_above(path: str) -> str:
     """The nearest address above a path that a browser can open, for a path to which forms are sent.
