@@ -181,7 +181,7 @@ class HintWriter:
             return self._relation(entry.hint, blank)
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
-                return self._relation("constant", blank)
+                return self._relation("counted-from-zero" if entry.unit == "index" else "constant", blank)
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
             # A number in it ("2 · N · d") would tell too much.

@@ -46,6 +46,22 @@ _COMPARED_BLOCKS = (
 )
 
 
+# Parts of a description that are about these rows alone, and left out of a sheet that asks for none of them.
+_ABOUT_ROWS = {
+    part: frozenset(rows.split())
+    for part, rows in {
+        "padded": "scores padding padding_mask masked_scores both_masks",
+        "causal-table": "causal causal_mask both_masks",
+        "positions-added": "embedded positions positions_of_batch positioned",
+        "norm-scale": "normed norm_scale scaled",
+        "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
+        "turned_by_token",
+        "list-and-column": "list column grown",
+    }.items()
+}
+_GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
+
+
 @dataclass(frozen=True)
 class StatedFact:
     """A part of the description: its sentence, and the `symbols` of the sizes it states.
@@ -534,12 +550,19 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
         "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
         "work": {"work-with-cache": has_cache, "work": True},
+        "all-parameters": {"all-parameters-active": "active" in sizes, "all-parameters": True},
         "cached": {
             "cached-window": has_cache and has_window and local.count == local.layers,
             "cached-some-windows": has_cache and has_window,
         },
         "vocabulary": {"vocabulary": "V" in sizes},
         "chosen-token": {"chosen-token": "i" in sizes},
+        **{part: {part: not rows.isdisjoint(problem.asked)} for part, rows in _ABOUT_ROWS.items()},
+        "groups": {
+            "": _GROUPED_ROWS.isdisjoint(problem.asked),
+            "groups-of-one": kv_heads == 1,
+            "groups": True,
+        },
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},

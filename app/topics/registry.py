@@ -23,6 +23,7 @@ from app.shapes.table import Tensor, TensorTable
 from app.topics import (
     attention_layer,
     bidirectional_head,
+    broadcasting,
     costs,
     cross_attention,
     decode_step,
@@ -34,6 +35,7 @@ from app.topics import (
     head_parameters,
     layer_parameters,
     lora,
+    model_costs,
     parameter_count,
     rotary_pairs,
     same_shapes,
@@ -186,6 +188,7 @@ TOPICS: Mapping[str, Topic] = {
         three_dimensions,
         four_dimensions,
         same_shapes,
+        broadcasting,
         decode_step,
         cross_attention,
         rotary_pairs,
@@ -199,6 +202,7 @@ TOPICS: Mapping[str, Topic] = {
         experts,
         costs,
         growth,
+        model_costs,
     )
 }
 # In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
@@ -224,9 +228,11 @@ _PRACTISED = (
     "experts",
     "costs",
     "growth",
+    "model-costs",
     "lora",
     "attention-layer-latent",
     "four-dimensions",
+    "broadcasting",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)

@@ -1,4 +1,4 @@
-"""Importing a model as a teacher does who pastes its config."""
+"""A small model's config, and importing a model as a teacher does who pastes its config."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import json
 from typing import Any
 
 from starlette.testclient import TestClient
+
+SMALL_LLAMA: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 128, "vocab_size": 100, "num_hidden_layers": 2,
+}  # fmt: skip
 
 
 def paste(client: TestClient, config: Any, **more: str) -> Any:

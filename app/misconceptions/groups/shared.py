@@ -36,7 +36,7 @@ GROUP = (
         15,
         on(
             f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth"
-            " stored-weights",
+            " stored-weights model-costs",
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,
