@@ -76,7 +76,7 @@ class RowBar:
         """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left out.
 
         Widths are shares of all students counted in the row, so open ones leave the end of the bar empty. Each piece is
-        lower than the one before, so that nobody needs to tell their colours apart.
+        lower than the one before, and centred, so that nobody needs to tell their colours apart.
         """
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
         heights: tuple[tuple[RowState, int, float], ...] = (
@@ -87,7 +87,7 @@ class RowBar:
         for kind, count, height in heights:
             width = 100 * count / total
             if count:
-                segments.append(BarSegment(kind, round(start, 2), round(width, 2), round(1 - height, 2), height))
+                segments.append(BarSegment(kind, round(start, 2), round(width, 2), round((1 - height) / 2, 2), height))
             start += width
         return tuple(segments)
 
@@ -107,7 +107,6 @@ class SheetSnapshot:
 
     @property
     def handed_in(self) -> int:
-        """How many students handed it in."""
         return sum(progress.stage == "handed-in" for progress in self.progress.values())
 
     @property

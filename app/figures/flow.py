@@ -319,10 +319,13 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The labels of a matrix, not overlapping: columns below, rows on the left for the lane's, else next to it."""
+        """The labels of a matrix, not overlapping: columns below, rows on the left for the lane's, else next to it.
+
+        Columns are labelled in the line below the lane, or below a matrix, or its outline, that sticks out of the lane.
+        """
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
-        needed = max((outline.height for outline in self.pen.outlines([box])), default=0.0)
-        columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))  # below its outline, if it has one
+        needed = max(self.height, *(outline.height for outline in self.pen.outlines([box])), 0.0)
+        columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))
         rows = self._rows(box)
         if rows.shown == "label":
             at_row, below = self.pen.label_box(rows), self.pen.label_box(columns)

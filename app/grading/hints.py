@@ -2,8 +2,9 @@
 
 Level 1 asks a question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or
 count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at again,
-works the row of the first of them out in small numbers, and says what that box must equal. If a misconception explains
-the sheet, levels 1 and 2 are about it; else all levels are about the first box that is not right.
+works the row of the first of them out in small numbers, and says what that box must equal or, with no such box that is
+right, what gives the row its shape. If a misconception explains the sheet, levels 1 and 2 are about it; else all levels
+are about the first box that is not right.
 """
 
 from __future__ import annotations
@@ -130,8 +131,9 @@ class HintWriter:
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
         """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must equal.
 
-        That box is one that is right, which the equations make as long. If there is neither a small case nor such a
-        box, the hint says why the row of a tensor has its shape, or where to begin with a count.
+        That box is one that is right, which the equations make as long. If there is no such box, the hint says why the
+        row of a tensor has its shape, or where to begin with a count; not of a matrix that no operation makes and that
+        has a small case, since only the description decides about it, which was level 2.
         """
         first = blanks[0]
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
@@ -143,7 +145,8 @@ class HintWriter:
             steps.append(self._say(form, sizes=self._and(sizes), row=row, case=case.text))
         if right is not None:
             steps.append(self._say("equal", side=self._side("side", first), other=self._side("side-within", right)))
-        if not steps:
+        entry = self.variant.table.askable[first.tensor]
+        if right is None and (not steps or isinstance(entry, Count) or entry.made_by):
             steps.append(self._next_step(first))
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
 
@@ -167,9 +170,10 @@ class HintWriter:
         """How the number in a box comes about, without any digit.
 
         A count has its formula in words; if that contains a digit, says too much or nothing, the sizes it is made from.
-        The count of a parameter is said to be its sides multiplied. A matrix that no equation makes is explained by the
-        sizes that the description states. Any other side has the equation of its matrix in this sheet's letters,
-        followed by these sizes if no other row of the sheet decides it.
+        The count of a parameter is said to be its sides multiplied. Of a parameter as it is stored, the hint says in
+        which order modules store its sides. A matrix that no equation makes is explained by the sizes that the
+        description states. Any other side has the equation of its matrix in this sheet's letters, followed by these
+        sizes if no other row of the sheet decides it.
         """
         entry = self.variant.table.askable[blank.tensor]
         sizes = self._sizes(blank)
@@ -177,7 +181,7 @@ class HintWriter:
             return self._relation(entry.hint, blank)
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
-                return self._relation("constant", blank)
+                return self._relation("counted-from-zero" if entry.unit == "index" else "constant", blank)
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
             # A number in it ("2 · N · d") would tell too much.
@@ -185,6 +189,8 @@ class HintWriter:
             return self._relation("amount" if helps else factors, blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
+        if entry.stored_as:
+            return self._relation("stored-parameter", blank, sizes=sizes)
         if entry.made_by is None:
             if not entry.parameter:
                 return self._relation("given" if sizes else "given-one", blank, sizes=sizes)

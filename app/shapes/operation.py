@@ -425,6 +425,26 @@ class View(_Rearrange):
 
 
 @dataclass(frozen=True)
+class WrongView(Operation):
+    """A view that names dimensions in another order than memory has them: 'n (h e) -> h n e'.
+
+    No number moves, so the result has the shape of a view with a transpose, and mixes tokens and heads.
+    """
+
+    call = "view"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.view({shape})"
+
+    def _fits(self) -> bool:
+        return (
+            len(self.operands) == 1
+            and self.sides != _flat(self.operand_sides[0])
+            and (sorted(self.sides) == sorted(_flat(self.operand_sides[0])))
+        )
+
+
+@dataclass(frozen=True)
 class Unsqueeze(_Rearrange):
     """Sides of 1 put between the others, which stay in their order: 'b n -> b 1 1 n'."""
 

@@ -23,7 +23,7 @@ BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 # The sides of a tensor that is no matrix, in the order in which PyTorch prints tensor.shape.
 DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
-CountUnit = Literal["parameters", "operations", "bytes", "entries"]
+CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
@@ -56,7 +56,8 @@ class Tensor:
 
     Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
     is computed from the input, or given. A sheet asks how many numbers a parameter has only if it is `counted`. `hint`
-    is the key of a hint about the columns, for a tensor whose columns no sentence of the description states.
+    is the key of a hint about the columns, for a tensor whose columns no sentence of the description states. On a sheet
+    that asks for a parameter as it is stored, `stored_as` is its name in the file, without that of the layer.
     """
 
     key: str
@@ -67,6 +68,7 @@ class Tensor:
     parameter: bool = False
     counted: bool = True
     hint: str = ""
+    stored_as: str = ""
 
     @property
     def rows(self) -> Expression:

@@ -20,6 +20,7 @@ from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_o
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.topics.problem import Problem
 from app.topics.registry import TOPICS
+from app.topics.stored_weights import fused_order
 
 # What a part of the description states without a {number} for it in its sentence: "a single token", or an image that is
 # cut into patches.
@@ -474,7 +475,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     has_chunks = 0 < local.chunk < reach
     has_cache = a.has_kv_cache
     is_masked = a.causal or has_window or has_chunks
-    has_lm_head = a.has_lm_head
+    has_lm_head, order = a.has_lm_head, fused_order(a)
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -535,6 +536,17 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         },
         "dropped": {"dropped": has_window},
         "long-input": {"long-input": a.C is not None and not a.has_position_table and reach > a.C},
+        "projection-class": {
+            "projections-conv1d": any(spec.stored_shape == spec.in_out_shape for spec in a.attention_matrices),
+            "projections-linear": True,
+        },
+        "masks": {"masks": a.causal},
+        "neighbours": {"neighbours": 1 < kv_heads < heads},
+        "fused-order": {
+            "fused-by-matrix": order == "by-matrix",
+            "fused-by-head": order == "by-head" and kv_heads == heads,
+            "fused-by-group": order == "by-head",
+        },
         "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
         "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
         "work": {"work-with-cache": has_cache, "work": True},

@@ -76,3 +76,26 @@ def test_without_script_every_step_stands_below_the_one_before(browser: Browser,
     page.get_by_role("checkbox").check()
     expect(query).to_be_visible()
     context.close()
+
+
+def test_held_down_the_button_goes_on_to_a_question_which_is_answered_in_place(page: Page) -> None:
+    """The click at the end of holding is no further token; a check changes the boxes of its own frame alone."""
+    page.goto("/see/token?model=gpt2&tokens=100")
+    shown, asking = page.locator(".exhibit .frame.shown"), page.locator(".frame:has(form)").first
+    page.get_by_role("link", name="+1 token").hover()
+    page.mouse.down()
+    expect(asking).to_have_class(re.compile("shown"))
+    page.wait_for_timeout(800)
+    page.mouse.up()
+    expect(asking).to_have_class(re.compile("shown"))
+    shown.get_by_label("Rows").fill("1")
+    shown.get_by_label("Columns").fill("3")
+    shown.get_by_role("button", name="Check").click()
+    expect(shown.locator(".box[data-mark=wrong]")).to_have_count(1)
+    shown.get_by_label("Columns").fill("4")
+    shown.get_by_label("Columns").press("Enter")
+    expect(shown.locator(".box[data-mark=right]")).to_have_count(2)
+    expect(shown.get_by_role("status")).not_to_be_empty()
+    assert_accessible_in_all_looks(page)
+    page.get_by_role("link", name="+1 token").click()
+    expect(asking).not_to_have_class(re.compile("shown"))

@@ -142,7 +142,10 @@ def test_a_sheet_opens_a_product_with_what_was_typed_a_moment_ago(page: Page) ->
 
 
 def test_on_a_phone_sentence_drawing_and_next_are_in_sight_together(browser: Browser, shared_app: Server) -> None:
-    """On one screen of 360 × 640 without scrolling, in each exhibit; a cell to choose is 28 px wide at least."""
+    """On one screen of 360 × 640 without scrolling, in each exhibit, and boxes where something is asked.
+
+    A cell to choose is 28 px wide at least, and what is in the cells of a mask 9 px high.
+    """
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True
     )
@@ -157,6 +160,17 @@ def test_on_a_phone_sentence_drawing_and_next_are_in_sight_together(browser: Bro
         assert drawing
         assert bar
         assert drawing["y"] + drawing["height"] <= bar["y"] + 1, address
+    for address in ("/see/token?step=3", "/see/heads?step=2"):
+        page.goto(address)
+        asked, bar = (
+            page.locator(part).first.bounding_box() for part in (".frame.shown .deck-boxes input", ".stepping")
+        )
+        assert asked
+        assert bar
+        assert asked["y"] + asked["height"] <= bar["y"], address
+    page.goto("/see/slide?step=8")
+    size = "text => parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a"
+    assert page.locator(".frame.shown .entry").first.evaluate(size) >= 9
     page.goto("/see/slide?step=4")
     cell = page.locator(".frame.shown .choice").first.bounding_box()
     assert cell

@@ -50,4 +50,4 @@ def test_a_bar_shows_each_state_by_its_share(
     assert [(each.kind, each.start, each.width) for each in bar.segments] == segments
     heights = [each.height for each in bar.segments]
     assert heights == sorted(heights, reverse=True)
-    assert all(each.top + each.height == 1 for each in bar.segments)
+    assert all(2 * each.top + each.height == pytest.approx(1) for each in bar.segments)  # centred

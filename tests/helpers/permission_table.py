@@ -140,6 +140,8 @@ TABLE: dict[str, Row] = {
     "POST /tickets/{material_id:int}": (401, 401, 401, 403, 404, 404),
     "GET /activities/{activity_id:int}/preview": STAFF_SEES,
     "GET /activities/{activity_id:int}/preview/{number:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/preview/{number:int}/example": STAFF_SEES,
+    "POST /activities/{activity_id:int}/preview/{number:int}/example": (401, 401, 401, 200, 404, 200),
     "POST /activities/{activity_id:int}/preview/{number:int}/{what}": (401, 401, 401, 200, 404, 200),
     "GET /activities/{activity_id:int}/preview/ticket": STAFF_SEES,
     "POST /activities/{activity_id:int}/preview/ticket": (401, 401, 401, 422, 404, 422),  # without an answer

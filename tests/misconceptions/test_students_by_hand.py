@@ -409,6 +409,50 @@ STUDENTS = [
         },
         stored_layout={**shape(2048, 1024, "W_Q"), **shape(8, 1024, "lora_A"), **shape(2048, 8, "lora_B")},
     ),
+    # Head 10 of 16 in Qwen3 0.6B, which reads key/value head 5 of 8: d = 1024, d_h = 128.
+    *on(
+        "stored-qwen3-0.6b",
+        other_stored_layout={
+            **shape(1024, 2048, "stored_W_Q"), **shape(2048, 1024, "stored_W_O"), **counts(q_dim=1, o_dim=0),
+        },
+        slices_counted_from_one=counts(q_start=9 * 128, k_start=4 * 128, o_start=9 * 128),
+        end_for_length=counts(q_length=11 * 128),
+        one_kv_per_query_head={**shape(2048, None, "stored_W_K"), **counts(kv_head=10, k_start=10 * 128)},
+        width_always_divided={
+            **shape(1024, None, "stored_W_Q"), **shape(512, None, "stored_W_K"), **shape(None, 1024, "stored_W_O"),
+            **counts(q_start=640, q_length=64, k_start=320, o_start=640),
+        },
+        kv_heads_in_turn=counts(kv_head=2, k_start=2 * 128),
+    ),
+    # Head 5 of 12 in GPT-2, d_h = 64, after 768 numbers of queries and 768 of keys; in Pythia 160M after five heads.
+    *on(
+        "stored-of-a-model",
+        other_stored_layout={**shape(2304, 768, "stored_W_QKV"), **counts(q_dim=0, o_dim=1)},
+        slices_counted_from_one=counts(q_start=256, k_start=1024, v_start=1792, o_start=256),
+        fused_read_head_by_head=counts(q_start=960, k_start=1024, v_start=1088),
+        queries_before_keys_forgotten=counts(k_start=320, v_start=320),
+    ),
+    Student("stored-of-a-model", "other-stored-layout", shape(2304, 768, "stored_W_QKV")),
+    Student(
+        "stored-of-a-model",
+        "fused-read-matrix-by-matrix",
+        counts(q_start=320, k_start=1088, v_start=1856),
+        "pythia-160m",
+    ),
+    # 20 tokens in GPT-2: token 6, head 5 of 12, feature 3 of 64. The wrong view has query 5 · 20 + 6 = 8 · 12 + 10.
+    *on(
+        "same-shapes-gpt2",
+        view_taken_for_transpose=counts(viewed_token=6, viewed_head=5),
+        heads_interleaved=counts(view_column=3 * 12 + 5),
+        place_in_memory_for_column=counts(view_column=6 * 768 + 5 * 64 + 3),
+        softmax_over_queries=counts(softmax_dim=1, softmax_dim_batched=2),
+        softmax_over_heads=counts(softmax_dim=0, softmax_dim_batched=1),
+        dimensions_counted_from_one=counts(softmax_dim=3, softmax_dim_batched=4),
+        mask_forgotten=counts(seen_keys=20),
+        diagonal_masked=counts(seen_keys=6, reversed_keys=14, turned_weights=13),
+        mask_hides_earlier=counts(seen_keys=14, reversed_keys=6, turned_weights=7),
+        weights_turned_alike=counts(turned_weights=7),
+    ),
     # Llama 3.2 1B on 1000 tokens: 16 layers of 2048, 32 query heads and 8 key/value heads of 64, gates of 8192; 128,256
     # tokens in the vocabulary, and 1,235,814,400 parameters.
     *on(

@@ -313,19 +313,20 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> str:
-    """What may be predicted before the next step: a full window, the scores' shape after many tokens, or their number.
+    """What may be predicted before the next step: the shape of its scores, with a full window and after many tokens.
 
-    The number of scores is asked before the fourth token. "" before any other step, and after the last.
+    It is asked before the fourth token, too. "" before any other step, and after the last.
     """
     if following is None:
         return ""
     if following.dropped and not step.dropped:
-        return _("What happens after {cached} tokens, when the window is full?").format(
-            cached=format_number(following.cached)
-        )
+        full = _("After {cached} tokens, the window is full. What is the shape of the next token’s scores?")
+        if following.layers[0]:
+            full = _("After {cached} tokens, the window of some layers is full. What is the shape of the scores there?")
+        return full.format(cached=format_number(following.cached))
     if following.cached > len(grid.words) and step.cached < len(grid.words):
         cached = format_number(following.cached)
         return _("What is the shape of the scores after {cached} cached tokens?").format(cached=cached)
     if following.cached == 3:
-        return _("How many scores will the next token get?")
+        return _("What is the shape of the next token’s scores?")
     return ""

@@ -77,11 +77,11 @@ GROUP = (
         on("growth model-costs", {"decode_flops.count": "prefill_of_next"}, {"decode_flops.count": "prefill_flops"}),
     ),
     # The rule of thumb taken for the exact number: a row that is looked up, a scale and a bias for products.
-    Misconception("every-parameter-multiplied", 140, on("model-costs", _multiplied("rule_flops/2"))),
+    Misconception("every-parameter-multiplied", 156, on("model-costs", _multiplied("rule_flops/2"))),
     # The embedding is looked up, so it is left out; and so is its second use, or the matrix in its place.
     Misconception(
         "unembedding-forgotten",
-        141,
+        157,
         on(
             "model-costs",
             {"outside_multiplied.count": "0", **_multiplied("layers_multiplied")},
@@ -91,7 +91,7 @@ GROUP = (
     # What attention does among tokens has no parameters, so the rules of thumb leave it out.
     Misconception(
         "only-parameters-cost",
-        142,
+        158,
         on(
             "model-costs",
             {
@@ -104,10 +104,10 @@ GROUP = (
     ),
     Misconception(
         "backward-costs-a-forward",
-        143,
+        159,
         on("model-costs", {"training_rule.count": "2*N*rule_flops", "training_flops.count": "2*prefill_flops"}),
     ),
-    Misconception("optimizer-forgotten", 144, on("model-costs", {"training_bytes.count": "4*params"})),
+    Misconception("optimizer-forgotten", 160, on("model-costs", {"training_bytes.count": "4*params"})),
     Misconception(
         "optimizer-in-16-bits",
         145,

@@ -96,6 +96,17 @@ GROUP = (
             each("B*N", "scores.dim3", "weights.dim3"),
         ),
     ),
+    # A view with the heads first, taken for one that is followed by a transpose: (j, i) is query j of token i.
+    Misconception(
+        "view-taken-for-transpose",
+        138,
+        on("same-shapes", {"viewed_token.count": "i", "viewed_head.count": "j"}),
+        lambda architecture: architecture.H > 1,
+    ),
+    # As if q had features before heads: entry f of the heads next to each other.
+    Misconception("heads-interleaved", 139, on("same-shapes", {"view_column.count": "f*H + j"})),
+    # The place in memory, of all tokens before it, too.
+    Misconception("place-in-memory-for-column", 140, on("same-shapes", {"view_column.count": "i*H*d_h + j*d_h + f"})),
     Misconception(
         "aligned-from-the-left",
         150,

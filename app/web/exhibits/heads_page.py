@@ -14,7 +14,7 @@ from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.heads import HeadsExhibit
-from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
+from app.grading.exhibit_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant

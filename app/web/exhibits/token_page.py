@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,7 +10,11 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.figures.exhibits.decode_steps import DECODE_TOPIC, StepCosts
+from app.figures.exhibits.frames import Exhibit
 from app.figures.exhibits.token import steps_of, token_exhibit
+from app.grading.exhibit_boxes import AskedBoxes, mark_scores
+from app.shapes.table import MATRIX_FIELDS
+from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
@@ -51,6 +56,8 @@ class TokenPage(ExhibitPage):
     prices: Annotated[tuple[StepPrice, ...], Doc("What each step costs, in the order of the frames.")]
     heads: Annotated[tuple[int, int], Doc("The query heads and the key/value heads of the layer that is counted.")]
     sheet: Annotated[str, Doc("Where the sheet about this decode step is; empty where there is none.")]
+    asked: Annotated[Mapping[int, AskedBoxes], Doc("Rows and columns of the next token’s scores, by the asking frame.")]
+    letter: Annotated[str, Doc("The letter of the scores.")]
 
 
 @router.get("/see/token")
@@ -66,7 +73,10 @@ def show_embedded_token(request: Request, services: ServicesDep) -> Response:
 
 
 def _token(request: Request, services: Services, *, embedded: bool) -> Response:
-    """The page with the exhibit, or with the reason why there is none for this model or number of tokens."""
+    """The page with the exhibit, or with the reason why there is none for this model or number of tokens.
+
+    What the address says of `rows` and `columns` is marked as the answer to the question of its step.
+    """
     worksheet = worksheet_of_topic(services.library, DECODE_TOPIC)
     assert worksheet is not None  # noqa: S101 - the library has sheets on a decode step
     requested = requested_sheet(request, services, worksheet)
@@ -74,13 +84,27 @@ def _token(request: Request, services: Services, *, embedded: bool) -> Response:
     exhibit = token_exhibit(variant) if variant else None
     address = ExhibitAddress("show_token", _query(variant), embedded)
     common, status = exhibit_page(request, services, requested, exhibit, _("One more token"), address)
+    steps = steps_of(variant) if variant else ()
     page = TokenPage(
         **vars(common),
-        prices=tuple(StepPrice(step.costs) for step in steps_of(variant)) if variant else (),
+        prices=tuple(StepPrice(step.costs) for step in steps),
         heads=(variant.sizes["H"], variant.sizes["G"]) if variant else (0, 0),
         sheet=sheet_link(variant) if variant else "",
+        asked=_asked(variant, exhibit, common.step, request.query_params) if variant and exhibit else {},
+        letter=variant.letters["scores"] if variant else "",
     )
     return render_exhibit("exhibits/token.html", page, status)
+
+
+def _asked(variant: Variant, exhibit: Exhibit, step: int, typed: Mapping[str, str]) -> dict[int, AskedBoxes]:
+    """The boxes of every frame that asks for the next token’s scores; what was typed is in those of frame `step`."""
+    asked, steps = dict[int, AskedBoxes](), steps_of(variant)
+    for frame in exhibit.frames:
+        if frame.asks:
+            is_typed = frame.number == step
+            texts = [typed.get(field, "")[:MAX_BOX_TEXT] if is_typed else "" for field in MATRIX_FIELDS]
+            asked[frame.number] = mark_scores(variant, steps[frame.number], texts)
+    return asked
 
 
 def _query(variant: Variant | None) -> dict[str, str]:

@@ -138,7 +138,7 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
     based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or place.version
     save = save_material(services.store, material, based_on, draft.worksheet.settings, access.teacher)
     if save.material.removed_at or not save.is_stored:
-        page = replace(editor_page(services, place, draft, form.raw("view")), course=access.course)
+        page = replace(editor_page(services, place, draft, form.raw("view"), form.raw("held")), course=access.course)
         if save.material.removed_at:
             return render_editor(replace(page, removed=True), 409)
         conflict = Conflict(save.material, _differences(save.material, draft.worksheet))
@@ -208,9 +208,7 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
     """
     columns = [
         [
-            clean_lines(text, MAX_BODY).strip()
-            if field in ("boxes", "explanation", "model_answer")
-            else clean_line(text)
+            clean_lines(text, MAX_BODY).strip() if field in _LONG_TEXTS else clean_line(text)
             for text in form.all(name, MAX_BODY)
         ]
         for field, name in names.items()
@@ -250,7 +248,9 @@ def _arranged(request: Request, services: Services, place: EditorPlace, form: Fo
     verb, _dash, way = action.partition("-")
     if verb == "import" and way in IMPORT_WAYS:
         return _imported(request, services, place, form, texts, way)
-    page = editor_page(services, place, make_draft(services, texts, _keys(form, "imported")), form.raw("view"))
+    page = editor_page(
+        services, place, make_draft(services, texts, _keys(form, "imported")), form.raw("view"), form.raw("held")
+    )
     return render_editor(replace(page, focus=_focus_after(action, texts)))
 
 
@@ -302,7 +302,7 @@ def _imported(
             texts, imported, typed = texts.with_fields(model=model.key), (model.key, *imported), ImportForm()
     except (hub.HubError, ConfigError) as error:
         problem = str(error).encode(errors="replace").decode()  # half a character from JSON cannot be shown
-    page = editor_page(services, place, make_draft(services, texts, imported), form.raw("view"))
+    page = editor_page(services, place, make_draft(services, texts, imported), form.raw("view"), form.raw("held"))
     page = replace(page, typed_import=replace(typed, file=b""), focus=f"do-import-{way}" if problem else "field-model")
     return render_editor(replace(page, field="import", problem=problem) if problem else page)
 
@@ -314,7 +314,7 @@ def _refusal(
     services: Services, place: EditorPlace, draft: WorksheetDraft, form: FormReader
 ) -> WorksheetEditorPage | None:
     """The page that says why nothing is saved: an unusable field, else remarks not shown yet; None if all is well."""
-    page = editor_page(services, place, draft, form.raw("view"))
+    page = editor_page(services, place, draft, form.raw("view"), form.raw("held"))
     if draft.error:
         return replace(page, focus="problem")
     return replace(page, asked_anyway=True, focus="save") if page.told and page.told != form.raw("told") else None

@@ -112,11 +112,6 @@ class Conflict:
     newest: Material
     differences: tuple[Difference, ...]
 
-    @property
-    def next_version(self) -> int:
-        """The number of the version that is saved if what was typed replaces the newest one."""
-        return self.newest.version + 1
-
 
 @dataclass(frozen=True)
 class WorksheetEditorPage:
@@ -173,10 +168,13 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
     return WorksheetDraft(library, texts, tuple(known), worksheet, None)
 
 
-def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "") -> WorksheetEditorPage:
+def editor_page(
+    services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "", held: str = ""
+) -> WorksheetEditorPage:
     """The page of a draft; the preview and the checker's remarks are there only if its worksheet can be used.
 
-    `view` is a key of PREVIEW_VIEWS; anything else shows "empty".
+    `view` is a key of PREVIEW_VIEWS; anything else shows "empty". `held` is the key of the misconception that fills in
+    the view "wrong"; the first that shows if it does not.
     """
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
@@ -204,7 +202,9 @@ def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, v
         symbols=tuple(variant.reader.written_symbols) if variant else (),
         views=PREVIEW_VIEWS,
         view=shown,
-        preview=_preview(library, worksheet, shown) if worksheet else Markup(""),
+        preview=render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, shown, held))
+        if worksheet
+        else Markup(""),
         remarks=remarks,
         told=told_token(remarks),
         field=draft.error.field if draft.error else "",
@@ -213,12 +213,7 @@ def editor_page(services: Services, place: EditorPlace, draft: WorksheetDraft, v
 
 
 def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
-    """The editor as a page."""
     return render("materials/worksheet_editor.html", page, status)
-
-
-def _preview(library: Library, worksheet: Worksheet, view: PreviewView) -> Markup:
-    return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view))
 
 
 def setting_labels() -> dict[str, str]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_doc import Doc
 from fastapi import HTTPException, Response
 
 from app.figures.scale import ScaleName
-from app.grading.explanations import mistaken_expression
 from app.grading.grade import Report, grade
+from app.grading.mistaken_sheets import misconception_names, mistaken_texts, right_texts
 from app.handout.options import HandoutOptions
 from app.machine.work_queue import Client
-from app.misconceptions.predictions import Expectation, expectations
-from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -45,22 +43,31 @@ class PreviewFragment:
     drawing: Annotated[Drawing | None, Doc("The shapes in the boxes, drawn.")] = None
     questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
     report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
-    held: Annotated[str, Doc("The misconception that has filled in a wrong sheet; empty where none shows.")] = ""
+    misconceptions: Annotated[Mapping[str, str], Doc("The names of those that a wrong sheet can show, by key.")] = (
+        field(default_factory=dict)
+    )
+    held: Annotated[
+        str, Doc("The key of the misconception that has filled in a wrong sheet; empty where none shows.")
+    ] = ""
     paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
     locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
     focused: Annotated[str, Doc("The box with the focus: none.")] = ""
     scale: Annotated[ScaleName, Doc("How lengths are drawn.")] = "root"
 
 
-def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> PreviewFragment:
+def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
     """One view of a worksheet with its default model and length; the library must hold its models.
 
-    Raises TopicError and TokensError for a worksheet that `check_settings` has not passed.
+    The view "wrong" is filled in by the misconception with the key `held`, or by the first that shows if that one does
+    not; if none shows, it is empty. Raises TopicError and TokensError for a worksheet that `check_settings` has not
+    passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
         return PreviewFragment(view, variant, paper=_paper_address(worksheet))
-    answers, held = _attempt(variant, view)
+    mistaken = mistaken_texts(variant) if view == "wrong" else {}
+    held = held if held in mistaken else next(iter(mistaken), "")
+    answers = mistaken.get(held, {}) if view == "wrong" else right_texts(variant) if view == "right" else {}
     report = grade(variant, answers) if answers else None
     truth, notes = variant if view == "key" else None, sheet_notes(variant, answers, report, mismatch=True)
     return PreviewFragment(
@@ -70,51 +77,9 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView) -> P
         drawing=draw_typed(variant, answers, "root", explains=report is not None) if view != "key" else None,
         questions=question_views(variant, {}, locked=True),
         report=report,
+        misconceptions=misconception_names(variant) if view == "wrong" else {},
         held=held,
     )
-
-
-def _attempt(variant: Variant, view: PreviewView) -> tuple[Mapping[str, str], str]:
-    """The texts in the boxes, by name, and the name of the misconception that produced them, "" if none did.
-
-    "right" fills in every answer; "wrong" is the first attempt of `_wrong_attempts`. All other views, and "wrong" if no
-    misconception shows, have empty boxes.
-    """
-    if view == "right":
-        return {box: _right_text(variant, blank) for box, blank in variant.blanks_by_name.items()}, ""
-    if view == "wrong":
-        return next(_wrong_attempts(variant), ({}, ""))
-    return {}, ""
-
-
-def _right_text(variant: Variant, blank: Blank) -> str:
-    """The right answer to a box, as a student would type it."""
-    if variant.worksheet.answers == "letters":
-        return variant.notation.write(variant.expression(blank))
-    return str(variant.answer(blank))
-
-
-def _wrong_attempts(variant: Variant) -> Iterator[tuple[Mapping[str, str], str]]:
-    """The sheet as each misconception that shows on it fills it in, with its name, in the order of `expectations`.
-
-    Every other box is right. On a sheet in letters, misconceptions that its symbols cannot write are left out.
-    """
-    formulas = {each.key: each.boxes for each in variant.worksheet.misconceptions}
-    for expected in expectations(variant.problem):
-        typed = formulas.get(expected.misconception, {}) if variant.worksheet.answers == "letters" else {}
-        boxes = {variant.box(blank): blank for blank in expected.wrong_answers}
-        texts = {box: typed.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
-        if all(texts.values()):
-            right = {box: _right_text(variant, blank) for box, blank in variant.blanks_by_name.items()}
-            yield {**right, **texts}, variant.text.misconception_name(expected.misconception)
-
-
-def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
-    """A wrong answer as a student would type it; "" on a sheet in letters whose symbols cannot write it."""
-    if variant.worksheet.answers != "letters":
-        return str(expected.wrong_answers[blank])
-    meaning = mistaken_expression(variant, expected, blank)
-    return variant.notation.write(meaning) if meaning else ""
 
 
 # The page on paper

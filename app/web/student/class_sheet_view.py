@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -13,9 +14,11 @@ from app.activities.rules import Rules
 from app.classes.activity_results import report_as_stored
 from app.classes.promises import rules_in_words, sheet_promise
 from app.classes.sheet_actions import Outcome, can_hint, empty_boxes, marks_visible, may_run, may_see_example
+from app.classes.student_sheet import models_of
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
 from app.grading.hints import Hint, next_hint_level, write_hint
+from app.grading.mistaken_sheets import misconception_names
 from app.sheets.variant import Variant
 from app.store import Attempt
 from app.translation import gettext as _
@@ -28,7 +31,7 @@ from app.web.shared.activity_steps import (
     closing_notice,
     next_step,
 )
-from app.web.shared.example_view import ExampleKind
+from app.web.shared.example_view import ExampleRequest
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
 from app.web.shared.sheet_form import Drawing, draw_typed, read_hint_level, saved_json
@@ -66,6 +69,10 @@ class ClassSheetPage(SheetFormPage):
     can_hand_in: Annotated[bool, Doc("Whether the sheet can be handed in now.")]
     next: Annotated[NextStep, Doc("Where to go on after handing in.")]
     primary: Annotated[Primary, Doc("Which of the buttons is the one to press now.")]
+    misconceptions: Annotated[
+        Mapping[str, str], Doc("The names of those that a preview can be filled in by, by key; none elsewhere.")
+    ]
+    held: Annotated[str, Doc("The one that has filled in this preview, or nothing.")] = ""
 
 
 def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200) -> Response:
@@ -115,7 +122,7 @@ def make_class_sheet_page(
     so_far = progress(shown, answers, report) if one_at_a_time else None
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
-    notice = _notice(requested, marked)
+    notice, has_example = _notice(requested, marked), may_see_example(variant, rules)
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
@@ -157,8 +164,8 @@ def make_class_sheet_page(
         notice=notice,
         saved=work.draft is not None,
         saved_state=saved_json(work.draft, requested.edits),
-        example=_example(requested, "worked") if may_see_example(variant, rules) else "",
-        another=_example(requested, "another") if may_see_example(variant, rules) and (all_right or truth) else "",
+        example=access.links.sheet_like(requested.number, "worked") if has_example else "",
+        another=access.links.sheet_like(requested.number, "another") if has_example and (all_right or truth) else "",
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
         next=next_step(access, steps, work.progress.ticket_in, requested.number),
         # An exhibit says what does not fit and names sizes, as hints do.
@@ -168,6 +175,7 @@ def make_class_sheet_page(
         and not locked
         and (all_right or not so_far),
         primary=_primary(rules, last, report, locked=locked, can_hand_in=can_hand_in) if rules.is_writable else "",
+        misconceptions=misconception_names(variant) if access.is_preview and not locked else {},
     )
 
 
@@ -302,11 +310,23 @@ def _explanation(services: Services, requested: ClassSheetRequest) -> Explanatio
     return None
 
 
-def _example(requested: ClassSheetRequest, kind: ExampleKind) -> str:
-    """The address of a sheet like this one; nothing in a preview, which has no page of that."""
-    if requested.access.is_preview:
-        return ""
-    return url_for("show_class_example", activity_id=requested.activity.id, number=requested.number, kind=kind)
+def class_example(
+    services: Services, access: StudentAccess, variant: Variant, number: int, kind: str, seed: str
+) -> ExampleRequest:
+    """What example is asked for of a student's sheet `number`, from 1; its model is none that the activity asks about.
+
+    404 while the rules give no examples: before the activity opens, in an exam, and where there are no hints or no
+    examples with them, until the answers are shown.
+    """
+    if access.phase == "waiting" or not may_see_example(variant, access.rules):
+        raise HTTPException(404)
+    # Another sheet of the activity may ask the same of another model.
+    requested = {key for item in access.activity.content.items for key in models_of(item)}
+    models = {key: model for key, model in services.library.models.items() if key not in requested}
+    links = access.links
+    return ExampleRequest(
+        variant, models, kind, seed, links.sheet(number), lambda kind, seed: links.sheet_like(number, kind, seed=seed)
+    )
 
 
 def _address(requested: ClassSheetRequest) -> str:

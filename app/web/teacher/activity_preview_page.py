@@ -28,20 +28,22 @@ from app.classes.student_sheet import StudentSheet, sheet_with_sizes
 from app.classes.ticket_answers import ticket_problems
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
 from app.grading.grade import grade
+from app.grading.mistaken_sheets import mistaken_texts
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import box_texts
 from app.store import Student
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.activity_steps import NextStep, Step, activity_steps, next_step
+from app.web.shared.example_view import ExampleRequest, make_example_page
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, read_scale, saved_json
 from app.web.shared.templating import render
-from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (
+    class_example,
     drawn_sheet,
     hint_on_last,
     make_class_sheet_page,
@@ -58,58 +60,6 @@ MAX_EXAMPLES = 999  # made-up students
 
 
 @dataclass(frozen=True)
-class PreviewLinks(StudentLinks):
-    """The addresses of the same pages in a preview; `example` is the made-up student whose numbers it shows."""
-
-    example: int
-
-    @property
-    def activity(self) -> str:
-        """The list of the sheets."""
-        return url_for("preview_activity", activity_id=self.activity_id, example=self.example)
-
-    @property
-    def ticket(self) -> str:
-        """The exit ticket."""
-        return url_for("preview_ticket", activity_id=self.activity_id, example=self.example)
-
-    @property
-    def work(self) -> str:
-        """The list of the sheets again: nobody's work is stored."""
-        return self.activity
-
-    def sheet(self, number: int) -> str:
-        """A sheet, counted from 1."""
-        return url_for("preview_sheet", activity_id=self.activity_id, number=number, example=self.example)
-
-    def press(self, number: int, what: Press) -> str:
-        """Where a button of that sheet sends its form."""
-        return url_for("press_in_preview", activity_id=self.activity_id, number=number, what=what, example=self.example)
-
-
-@dataclass(frozen=True)
-class PreviewAccess(StudentAccess):
-    """An activity as one made-up student has it, shown to a member of its staff."""
-
-    example: int
-    closed: bool = False  # it is shown as it will be after it has closed
-
-    @property
-    def links(self) -> StudentLinks:
-        """Where the pages of the preview lead."""
-        return PreviewLinks(self.activity.id, self.example)
-
-    @property
-    def next_example(self) -> int:
-        """Another made-up student, with other numbers where each has their own."""
-        return self.example + 1
-
-    @property
-    def is_preview(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
 class ActivityPreviewPage:
     """Everything that templates/teacher/activity_preview.html shows."""
 
@@ -119,7 +69,7 @@ class ActivityPreviewPage:
     next: Annotated[NextStep, Doc("Where a student begins.")]
 
 
-def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> PreviewAccess:
+def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> StudentAccess:
     """The activity as it will be once open, for its course's staff, with example student `example`, from 1 to
     MAX_EXAMPLES.
 
@@ -132,10 +82,10 @@ def preview_access(services: ServicesDep, access: StaffActivity, example: str = 
     materials = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
     content = content_to_open(materials.library, materials.tickets, services.store, access.activity)
     activity = _at_a_time(replace(access.activity, content=content), access.now, closed=False)
-    return PreviewAccess(activity, access.course, student, access.now, number)
+    return StudentAccess(activity, access.course, student, access.now, example=number)
 
 
-Preview = Annotated[PreviewAccess, Depends(preview_access)]
+Preview = Annotated[StudentAccess, Depends(preview_access)]
 
 
 @router.get("/activities/{activity_id:int}/preview")
@@ -161,6 +111,22 @@ def preview_sheet(
     return render_class_sheet(request, make_class_sheet_page(services, requested))
 
 
+@router.get("/activities/{activity_id:int}/preview/{number:int}/example")
+def preview_example(
+    services: ServicesDep, access: Preview, number: int, kind: str = "worked", seed: str = "1"
+) -> Response:
+    """A sheet like sheet `number`, as students get it; 404 if the rules give them none, or there are fewer sheets."""
+    return render("shared/example.html", make_example_page(_example(services, access, number, kind, seed)))
+
+
+@router.post("/activities/{activity_id:int}/preview/{number:int}/example")
+def check_preview_example(
+    services: ServicesDep, access: Preview, form: FormDep, number: int, kind: str = "worked", seed: str = "1"
+) -> Response:
+    """The same with the marks of what was typed."""
+    return render("shared/example.html", make_example_page(_example(services, access, number, kind, seed), form))
+
+
 @router.post("/activities/{activity_id:int}/preview/{number:int}/{what}")
 def press_in_preview(
     request: Request, services: ServicesDep, access: Preview, form: FormDep, number: int, what: str
@@ -168,10 +134,16 @@ def press_in_preview(
     """The sheet after a button was pressed, as a student would get it; nothing is stored.
 
     `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
-    after the activity has closed, or "open", which goes back; else 404. A refused action gets the same answer as a
+    after the activity has closed, or "open", which goes back; "fill", which fills the sheet in by the misconception
+    that the form names, and checks it if a student could; else 404. A refused action gets the same answer as a
     student's.
     """
     requested = _posted(services, access, form, number)
+    held = form.single_line("misconception")
+    if what == "fill":
+        requested = _filled_in(requested, held)
+        can_check = access.rules.can_check and not access.rules.is_locked(requested.work.attempts)
+        what = "check" if can_check else "open"
     if what == "save":
         return render("shared/_saved.html", SavedFragment(drawn_sheet(requested, requested.variant), saved_json(None)))
     carried = requested.work
@@ -185,7 +157,7 @@ def press_in_preview(
     else:
         raise HTTPException(404)
     hinted = hint_on_last(services, requested, form.raw("hint")) if result == "hint" else None
-    page = page_after(requested, make_class_sheet_page(services, requested, hinted), result)
+    page = replace(page_after(requested, make_class_sheet_page(services, requested, hinted), result), held=held)
     if made := _json_of(carried):
         page = replace(page, hidden_fields={**page.hidden_fields, "carried": made})
     return render_class_sheet(request, page)
@@ -228,14 +200,14 @@ _ACTIONS: Mapping[str, Action] = {
 }
 
 
-def _sheet(services: Services, access: PreviewAccess, number: int) -> StudentSheet:
+def _sheet(services: Services, access: StudentAccess, number: int) -> StudentSheet:
     """Sheet `number`, from 1, as the example student has it; 404 if the activity has fewer."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     return sheet_with_sizes(services.library, services.store, access.activity, access.student, number, None)
 
 
-def _posted(services: Services, access: PreviewAccess, form: FormReader, number: int) -> ClassSheetRequest:
+def _posted(services: Services, access: StudentAccess, form: FormReader, number: int) -> ClassSheetRequest:
     """The sheet that a form was sent from, with the attempts that the form carries, graded again."""
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
@@ -244,6 +216,17 @@ def _posted(services: Services, access: PreviewAccess, form: FormReader, number:
         attempt = graded_attempt(sheet.variant, answers, access.rules, report, sheet.sizes)
         work = work.kept(Outcome("checked", answers, attempt=replace(attempt, handed_in=handed_in)))
     return sent_class_sheet(access, form, number, sheet, replace(work, now=access.now, report=None))
+
+
+def _filled_in(requested: ClassSheetRequest, misconception: str) -> ClassSheetRequest:
+    """The sheet as sent by somebody who holds the misconception; as it is for one that does not show on it."""
+    answers = {**requested.typed, **mistaken_texts(requested.variant).get(misconception, {})}
+    sent = replace(requested.sent, answers=answers) if requested.sent else None
+    return replace(requested, typed=answers, sent=sent)
+
+
+def _example(services: Services, access: StudentAccess, number: int, kind: str, seed: str) -> ExampleRequest:
+    return class_example(services, access, _sheet(services, access, number).variant, number, kind, seed)
 
 
 def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
@@ -259,8 +242,7 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
         handed_in_on_time=False,
     )
     outcome = auto_submit(requested.variant, unfinished, requested.rules)
-    if isinstance(access, PreviewAccess):
-        access = replace(access, activity=_at_a_time(requested.activity, access.now, closed=True), closed=True)
+    access = replace(access, activity=_at_a_time(requested.activity, access.now, closed=True), closed=True)
     return replace(requested, work=work.kept(outcome), access=access)
 
 

@@ -8,7 +8,7 @@ from app.figures.exhibits.cards import CARD_HEIGHT, WIDTH
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.frames import Exhibit, Frame, PathMark, TextMark
 from app.figures.exhibits.heads import HeadsExhibit
-from app.grading.deck_boxes import DECKS
+from app.grading.exhibit_boxes import DECKS
 from app.sheets.library import Library
 from app.topics.attention_layer import ATTENTION_LAYER
 from app.topics.layer_heads import LayerHeads, possible_kv_heads

@@ -33,3 +33,17 @@ def test_models_without_a_cache_of_keys_and_values_get_the_reason_of_the_topic(c
     embedded = client.get("/see/token/embed?model=bert-base")
     assert Page(embedded.text).find("p", role="alert")
     assert "frame-ancestors *" in embedded.headers["Content-Security-Policy"]
+
+
+def test_what_is_asked_about_the_next_token_can_be_answered(client: TestClient) -> None:
+    """Llama 3.2 1B after 99 tokens: a box for rows and one for columns, marked on the page of their step alone."""
+    address = "/see/token?model=llama-3.2-1b&tokens=99"
+    forms = Page(client.get(address).text).find("form", method="get")
+    steps = [attributes["id"].removeprefix("ask-") for attributes, _ in forms if "id" in attributes]
+    assert len(steps) == 2
+    for columns, mark in (("100", "right"), ("99", "wrong")):
+        page = Page(client.get(f"{address}&step={steps[-1]}&rows=1&columns={columns}").text)
+        boxes = [attributes for attributes, _ in page.find("span", class_="box")]
+        assert [box["data-mark"] for box in boxes if "data-mark" in box] == ["right", mark]
+        assert page.text("p", id=f"ask-{steps[-1]}-says", data_mark=mark)
+    assert not Page(client.get(f"{address}&step={steps[0]}").text).text("p", id=f"ask-{steps[-1]}-says")

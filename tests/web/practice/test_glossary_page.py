@@ -17,6 +17,7 @@ def test_every_term_has_a_place_two_sentences_and_a_drawing(client: TestClient, 
     page = Page(client.get("/glossary").text)
     for term in glossary_terms(library.wording):
         assert len(page.find("div", id=term.key)) == 1
+        assert len(page.find("a", href=f"#{term.key}")) == 2  # among all terms at the top, and at its place
         assert len(re.findall(r"[.](?: |$)", term.text)) == 2, term.text
     assert len(page.find("svg", **{"aria-hidden": "true"})) > len(glossary_terms(library.wording))
 

@@ -203,6 +203,9 @@ def ways(client: TestClient, address: str, referer: str = "") -> list[str]:
 def test_an_error_leads_back_to_where_one_was(client: TestClient) -> None:
     """To a page of this site, never of another or to the error again; else to where one belongs."""
     assert ways(client, "/nope") == ["/"]
+    assert ways(client, "/class/999") == ["/join", "/resume", "/"]
+    assert ways(client, "/v/NOT-A-CODE") == ["/v", "/practice", "/"]
+    assert ways(client, "/models/nope") == ["/models", "/"]
     assert ways(client, "/nope", "http://testserver/class/3?sheet=2") == ["/class/3?sheet=2", "/"]
     for elsewhere in ("http://testserver/nope", "https://example.org/class/3", "http://testserver//example.org"):
         assert not [way for way in ways(client, "/nope", elsewhere) if "example" in way or "nope" in way]

@@ -34,7 +34,10 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Cloc
     clock.pass_seconds(10)
     assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closing"
     clock.pass_minutes(1)
-    assert Page(classroom.instructor.get(made.headers["location"]).text).text("p", class_="phase") == "Closed"
+    closed = Page(classroom.instructor.get(made.headers["location"]).text)
+    assert closed.text("p", class_="phase") == "Closed"
+    [results] = [attributes["href"] for attributes, _ in closed.find("a") if attributes.get("class") == "button"]
+    assert results == f"{made.headers['location']}/results"
 
 
 def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, clock: Clock) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from app.misconceptions.predictions import expectations
 from app.store import Activity, Policies, Store
 from app.store.tables import metadata
 from tests.helpers.activity_form import FORM
@@ -15,6 +16,7 @@ from tests.helpers.class_sheet import HALF, press
 from tests.helpers.clock import end_activity
 from tests.helpers.html_page import Page
 from tests.helpers.school import SCRIPT, Classroom
+from tests.helpers.shipped import LIBRARY
 
 WIDE = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
 ONE_ATTEMPT: dict[str, Any] = {"max_attempts": 1, "hints": False}
@@ -83,6 +85,37 @@ def test_the_preview_shows_what_a_student_gets(
         assert shown(Page(press(browser, activity, what, texts).text)) == view
     end_activity(classroom.store, activity.id)
     assert shown(Page(browser.get(f"/class/{activity.id}/1").text)) == closed
+
+
+@pytest.mark.parametrize("policies", [{}, LATER], ids=["checked", "marks later"])
+def test_a_misconception_fills_the_sheet_in(classroom: Classroom, policies: dict[str, Any]) -> None:
+    """Each that shows is offered; the sheet is checked at once where students can, with what they are told."""
+    activity = classroom.open(**policies)
+    page = preview(classroom, activity)
+    offered = {attributes["value"] for attributes, _ in page.find("option") if attributes["value"]}
+    shown = {each.misconception for each in expectations(LIBRARY.variant("llama-7b").problem)}
+    assert offered == shown
+    page = preview(classroom, activity, ("fill", {"misconception": "head-as-wide-as-model"}))
+    assert page.boxes() == WIDE
+    assert bool(page.find("p", class_="diagnosis")) == (not policies)
+    [chosen] = [attributes["value"] for attributes, _ in page.find("option") if "selected" in attributes]
+    assert chosen == "head-as-wide-as-model"
+    unknown = preview(classroom, activity, ("fill", {**KEY, "misconception": "none"}))
+    assert unknown.boxes() == KEY
+
+
+def test_an_example_leads_back_to_the_preview(classroom: Classroom) -> None:
+    """Where students may see one, with other numbers than the sheet; where they may not, there is none."""
+    activity = classroom.open()
+    address = f"/activities/{activity.id}/preview/1"
+    [link] = [a["href"] for a, _ in preview(classroom, activity).find("a") if "/example" in a["href"]]
+    example = Page(classroom.get(link))
+    assert example.boxes() != KEY
+    assert [a["href"] for a, _ in example.find("a") if a["href"].startswith(f"{address}?")]
+    assert classroom.instructor.post(f"{address}/example?kind=faded", data={}).status_code == 200
+    exam = classroom.open(feedback="after_close", exam=True)
+    assert not [a for a, _ in preview(classroom, exam).find("a") if "/example" in a["href"]]
+    assert classroom.instructor.get(f"/activities/{exam.id}/preview/1/example").status_code == 404
 
 
 def test_all_of_an_activity_can_be_looked_at(classroom: Classroom) -> None:

@@ -1,6 +1,7 @@
-"""Marks what is typed into the exhibit of heads: the shapes of decks of cards, and the bytes of the KV cache.
+"""Marks what is typed into exhibits: the shapes of decks of heads, the bytes of a KV cache, the shape of new scores.
 
-Each is graded as a sheet with one row: the decks as one about three dimensions, the cache as one about costs.
+Each is graded as a sheet with one row: the decks as one about three dimensions, the cache as one about costs, the
+scores as one about a decode step.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from app.figures.exhibits.decode_steps import DecodeStep
 from app.grading.grade import MarkKind, grade
 from app.sheets.variant import Variant
 from app.topics import costs, three_dimensions
@@ -38,6 +40,20 @@ class AskedBoxes:
 
 
 @dataclass(frozen=True)
+class _ScoresSheet(Variant):
+    """A sheet that asks for the scores of one token of "One more token" alone."""
+
+    step: DecodeStep | None = None  # never None: the fields before it have defaults
+
+    @cached_property
+    def problem(self) -> Problem:
+        """With the table and the sizes of the step, which may be those of some layers only."""
+        assert self.step is not None  # noqa: S101 - see above
+        topic, step = self.worksheet.topic, self.step
+        return Problem(topic, self.architecture, step.table, step.sizes, self.worksheet.rows)
+
+
+@dataclass(frozen=True)
 class _CacheSheet(Variant):
     """A sheet that asks for the bytes of the KV cache alone, whatever feed-forward blocks the model has."""
 
@@ -59,7 +75,7 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
         variant.worksheet, topic=three_dimensions.TOPIC.key, rows=(BY_HEAD.get(key, key),), kv_head_per_query_head=False
     )
     sheet = replace(variant, worksheet=worksheet, model=replace(variant.model, architecture=architecture))
-    return _marked(sheet, texts, _right_deck(heads, key))
+    return _marked(sheet, texts, _right_deck(heads, key), _("Right so far: a deck has three dimensions."))
 
 
 def mark_cache(variant: Variant, text: str) -> AskedBoxes:
@@ -72,12 +88,24 @@ def mark_cache(variant: Variant, text: str) -> AskedBoxes:
     return _marked(sheet, (text,), right)
 
 
-def _marked(sheet: Variant, texts: Sequence[str], right: str) -> AskedBoxes:
+def mark_scores(variant: Variant, step: DecodeStep, texts: Sequence[str]) -> AskedBoxes:
+    """Mark the rows and columns typed for the scores of the new token of a step.
+
+    `variant` is a sheet about a decode step of the same model, of any length.
+    """
+    worksheet = replace(variant.worksheet, rows=("scores",))
+    sheet = _ScoresSheet(worksheet, variant.model, step.cached, variant.wording, step=step)
+    right = _("Right: one row for the new token’s query, and a score for each key, its own among them.")
+    if step.dropped:
+        right = _("Right: one row for the new token’s query, and a score for each key in the window.")
+    return _marked(sheet, texts, right, _("Right so far: how long is the other side?"))
+
+
+def _marked(sheet: Variant, texts: Sequence[str], right: str, so_far: str = "") -> AskedBoxes:
     """The boxes of a sheet, graded, with one sentence; a follow-through counts as wrong.
 
     The sentence is the first of these that there is: why a box can't be read; if a box is wrong, the diagnosis or else
-    the nudge of the first wrong box; if some boxes are empty, that it is right so far (nothing if all are); else
-    `right`.
+    the nudge of the first wrong box; if some boxes are empty, `so_far` (nothing if all are); else `right`.
     """
     report = grade(sheet, dict(zip(sheet.blanks_by_name, texts, strict=True)))
     marks = [report.marks[blank] for blank in sheet.blanks]
@@ -87,7 +115,7 @@ def _marked(sheet: Variant, texts: Sequence[str], right: str) -> AskedBoxes:
         diagnosed = report.diagnosis.message if report.diagnosis else ""
         message = unreadable or diagnosed or marks[kinds.index("wrong")].message
     elif "empty" in kinds:
-        message = "" if set(kinds) == {"empty"} else _("Right so far: a deck has three dimensions.")
+        message = "" if set(kinds) == {"empty"} else so_far
     else:
         message = right
     return AskedBoxes(tuple(texts), kinds, message)

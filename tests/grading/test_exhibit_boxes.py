@@ -1,4 +1,4 @@
-"""Marks of the boxes of "Deal the heads", for every model and every number of key/value heads it could have."""
+"""Marks of the boxes of "Deal the heads", with any number of key/value heads, and "One more token", for all models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from app.grading.deck_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
+from app.figures.exhibits.token import steps_of
+from app.grading.exhibit_boxes import DECKS, AskedBoxes, mark_cache, mark_deck, mark_scores
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
@@ -93,3 +94,25 @@ def test_the_bytes_of_every_model_that_are_asked_for_are_right(library: Library,
             true = cache_bytes(variant.architecture, tokens, variant.sizes)
             assert mark_cache(variant, str(true)).is_right
             assert mark_cache(variant, str(true + 1)).marks == ("wrong",)
+
+
+def test_the_scores_of_every_step_are_right_and_no_other_sentence_tells_them(library: Library) -> None:
+    """Of every model with a cache of keys and values: one row, and the keys that its window leaves."""
+    lengths = set[int]()
+    for model in library.models:
+        if library.refusal("decode-gpt2", model) is not None:
+            continue
+        variant = library.variant("decode-gpt2", model, 100)
+        for step in steps_of(variant):
+            window = variant.architecture.window if not step.layers[0] else step.keys
+            keys = min(step.cached + 1, window or step.cached + 1)
+            lengths.add(keys)
+            assert mark_scores(variant, step, ("1", str(keys))).is_right
+            for sides in ((step.tokens + 1, keys + 1), (keys + 1, 1), (1, keys + 7)):
+                boxes = mark_scores(variant, step, list(map(str, sides)))
+                assert "wrong" in boxes.marks
+                assert boxes.message
+                assert not re.search(r"\d", boxes.message)
+            assert mark_scores(variant, step, ("1", "")).marks == ("right", "empty")
+            assert mark_scores(variant, step, ("", "")).message == ""
+    assert {1, 4, 101, 4096} <= lengths

@@ -1,0 +1,59 @@
+"""A sheet as somebody who holds a misconception fills it in, so that teachers see what students are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.grading.explanations import mistaken_expression
+from app.misconceptions.predictions import Expectation, expectations
+from app.shapes.table import Blank
+from app.sheets.variant import Variant
+
+
+def right_texts(variant: Variant) -> dict[str, str]:
+    """The right answer to every box, by the box's name, as a student would type it."""
+    return {box: _right_text(variant, blank) for box, blank in variant.blanks_by_name.items()}
+
+
+def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
+    """The text of every box by each misconception that shows on the sheet, by its key, in the order of `expectations`.
+
+    Boxes that the misconception leaves alone are right. If it can be held in several ways, it is the first. On a sheet
+    in letters, ways that its symbols cannot write are left out.
+    """
+    typed_by_author = {each.key: each.boxes for each in variant.worksheet.misconceptions}
+    right, sheets = right_texts(variant), dict[str, dict[str, str]]()
+    for expected in expectations(variant.problem):
+        key = expected.misconception
+        own = typed_by_author.get(key, {}) if variant.worksheet.answers == "letters" else {}
+        texts = _wrong_texts(variant, expected, own)
+        if key not in sheets and all(texts.values()):
+            sheets[key] = {**right, **texts}
+    return sheets
+
+
+def misconception_names(variant: Variant) -> dict[str, str]:
+    """The names of the misconceptions that `mistaken_texts` fills the sheet in by, by their keys."""
+    return {key: variant.text.misconception_name(key) for key in mistaken_texts(variant)}
+
+
+def _wrong_texts(variant: Variant, expected: Expectation, own: Mapping[str, str]) -> dict[str, str]:
+    """The boxes that a misconception changes; `own` are those that its author has written out.
+
+    A text is "" on a sheet in letters whose symbols cannot write it.
+    """
+    boxes = {variant.box(blank): blank for blank in expected.wrong_answers}
+    return {box: own.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
+
+
+def _right_text(variant: Variant, blank: Blank) -> str:
+    if variant.worksheet.answers == "letters":
+        return variant.notation.write(variant.expression(blank))
+    return str(variant.answer(blank))
+
+
+def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
+    if variant.worksheet.answers != "letters":
+        return str(expected.wrong_answers[blank])
+    meaning = mistaken_expression(variant, expected, blank)
+    return variant.notation.write(meaning) if meaning else ""

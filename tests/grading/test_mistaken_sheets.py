@@ -1,0 +1,48 @@
+"""A sheet as a misconception fills it in is diagnosed as that misconception, in numbers and in letters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.grading.grade import grade
+from app.grading.mistaken_sheets import misconception_names, mistaken_texts, right_texts
+from app.misconceptions.predictions import cannot_tell_apart
+from app.sheets.worksheet import AuthorMisconception
+from simulation.misconception_students import misconception_sheets
+from tests.helpers.shipped import LIBRARY
+
+
+@pytest.mark.parametrize("key", ["llama-7b", "decode-mistral-7b", "letters-llama-7b", "columns-qwen3-0.6b"])
+def test_what_a_misconception_writes_is_diagnosed_as_it(key: str) -> None:
+    """Every box has a text; all that no other misconception looks like are named, and right texts are right."""
+    variant = LIBRARY.variant(key)
+    assert grade(variant, right_texts(variant)).complete
+    alike = {key for pair in cannot_tell_apart(variant.problem) for key in pair}
+    sheets = mistaken_texts(variant)
+    assert len(sheets) > 3
+    assert misconception_names(variant).keys() == sheets.keys()
+    for misconception, texts in sheets.items():
+        assert texts.keys() == variant.blanks_by_name.keys()
+        report = grade(variant, texts)
+        assert not report.complete
+        if misconception not in alike:
+            assert report.diagnosis
+            assert report.diagnosis.key == misconception
+
+
+def test_numbers_are_those_of_the_first_way_of_holding_it() -> None:
+    variant = LIBRARY.variant("llama-7b")
+    first = dict(reversed(misconception_sheets(variant)))
+    assert mistaken_texts(variant) == {
+        key: {box: str(size) for box, size in sheet.items()} for key, sheet in first.items()
+    }
+
+
+def test_an_authors_misconception_is_written_as_its_author_wrote_it() -> None:
+    """On a sheet in letters, where 2*T - T would be written T otherwise."""
+    shipped = LIBRARY.variant("letters-llama-7b")
+    own = AuthorMisconception("Twice", {"queries.columns": "2*T - T"}, "How wide?", "As a head.", key="own-twice")
+    variant = replace(shipped, worksheet=replace(shipped.worksheet, misconceptions=(own,)))
+    assert mistaken_texts(variant)["own-twice"]["queries.columns"] == "2*T - T"
