@@ -11,6 +11,7 @@ from simulation.class_students import ClassStudent, Timings, watch_live_view
 from simulation.lesson import Lesson
 
 SAVE_PAUSE_S = 3.0  # between two saves of one student in a lesson
+JOIN_TOGETHER = 20  # students in a group
 
 
 async def hold_lesson(lesson: Lesson, students: Sequence[ClassStudent], timings: Timings, length_s: float) -> None:
@@ -37,9 +38,9 @@ async def _attend(student: ClassStudent, begin: float, length_s: float, class_si
     await student.hand_in()
 
 
-async def join_all(students: Sequence[ClassStudent], group_size: int = 20) -> None:
-    """All join and save once, one group after another."""
-    for group in (students[start : start + group_size] for start in range(0, len(students), group_size)):
+async def join_all(students: Sequence[ClassStudent]) -> None:
+    """All join and save once, one group of JOIN_TOGETHER after another."""
+    for group in (students[start : start + JOIN_TOGETHER] for start in range(0, len(students), JOIN_TOGETHER)):
         await asyncio.gather(*(student.join() for student in group))
         await asyncio.gather(*(student.save() for student in group))
 

@@ -21,7 +21,7 @@ from app.cli import terminal
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
-from app.store import Store
+from app.store import Store, database, limits, queries
 from app.translation import ENGLISH
 from simulation.postgres import create_database, postgres_server
 from tests.helpers.clock import CLOCK, Clock
@@ -137,6 +137,28 @@ def quick_passwords() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         quick = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
         patch.setattr(PasswordHash, "recommended", lambda: quick)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_databases() -> Iterator[None]:
+    """Databases that may take a minute for what takes them milliseconds, as on a busy machine it sometimes does.
+
+    SQLite doesn't flush each commit of a test's own process: no test cuts its power.
+    """
+    usual = database._set_up_sqlite
+
+    def set_up(connection: Any, record: object) -> None:
+        usual(connection, record)
+        connection.execute("PRAGMA busy_timeout=60000")
+        connection.execute("PRAGMA synchronous=OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_set_up_sqlite", set_up)
+        patch.setattr(queries, "WRITE_LOCK_TIMEOUT_S", 60.0)
+        patch.setattr(limits, "STATEMENT_LIMIT_S", 60)
+        patch.setattr(limits.LimitedConnection, "answer_limit_s", 60.0)
+        patch.setitem(limits._PARAMETERS, "connect_timeout", 60)
         yield
 
 

@@ -56,7 +56,6 @@ class ActivityTexts:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of the chosen worksheets."""
         return tuple(sheet.key for sheet in self.worksheets)
 
 
@@ -277,7 +276,11 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "names_listed": "yes" if policies.names_listed else "no",
         "ticket": content.ticket.key if content.ticket else "",
     }
-    return ActivityTexts(fields, tuple(_worksheet_texts(choice_of(item)) for item in content.items))
+    sheets = (
+        WorksheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))
+        for choice in map(choice_of, content.items)
+    )
+    return ActivityTexts(fields, tuple(sheets))
 
 
 def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTexts) -> ActivityTexts:
@@ -287,11 +290,6 @@ def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTex
     """
     fields = {name: stored.fields[name] if text == shown.fields[name] else text for name, text in typed.fields.items()}
     return ActivityTexts(fields, stored.worksheets if typed.worksheets == shown.worksheets else typed.worksheets)
-
-
-def _worksheet_texts(choice: ChosenWorksheet) -> WorksheetTexts:
-    """The texts that show a chosen worksheet in the form."""
-    return WorksheetTexts(choice.key, choice.model, "" if choice.tokens is None else str(choice.tokens))
 
 
 def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:

@@ -40,7 +40,6 @@ class ActivitySheet:
 
     @property
     def title(self) -> str:
-        """The title as it was frozen."""
         return self.item.title
 
 
@@ -64,7 +63,6 @@ class SheetResults(ActivitySheet):
 
     @property
     def first(self) -> list[Attempt]:
-        """Every student's first attempt."""
         return [attempts[0] for attempts in self.attempts.values()]
 
     @property

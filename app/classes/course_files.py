@@ -8,7 +8,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import IO, Any
@@ -142,7 +142,11 @@ class CourseFiles:
             questions = _questions(self.store.activities.revisions(activity).values())
             for answer in answers:
                 student = self.students.get(answer.student_id or 0)
-                yield _ticket_row(activity, questions.get(answer.question, answer.question), answer, student)
+                yield (
+                    activity.plan.title, answer.day.isoformat(), questions.get(answer.question, answer.question),
+                    answer.text, student.name if student else "", student.roster_key if student else "",
+                    answer.starred, answer.follow_up, answer.hidden,
+                )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
         """Yield STUDENTS_HEADER, then one row for each student on the roster, joined or not, with their practice."""
@@ -208,8 +212,8 @@ class CourseFiles:
         Anonymous tickets that are still held back are only counted.
         """
         work = self.store.classwork
-        attempts = [_without_client_id(attempt) for attempt in self._attempts_of(activity)]
-        tickets = [_without_id(answer) for answer in self._ticket_answers_of(activity)]
+        attempts = [_fields_without("client_id", attempt) for attempt in self._attempts_of(activity)]
+        tickets = [_fields_without("id", answer) for answer in self._ticket_answers_of(activity)]
         held = self.store.exit_tickets.held(activity.id)
         revisions = self.store.activities.revisions(activity)
         extra = self.store.activities.extra_times(activity.id)
@@ -319,28 +323,13 @@ def _attempt_columns(
     )  # fmt: skip
 
 
-def _ticket_row(activity: Activity, question: str, answer: TicketAnswer, student: Student | None) -> CsvRow:
-    """The columns of TICKETS_HEADER for one answer; name and number are empty if `student` is None."""
-    return (
-        activity.plan.title, answer.day.isoformat(), question, answer.text, student.name if student else "",
-        student.roster_key if student else "", answer.starred, answer.follow_up, answer.hidden,
-    )  # fmt: skip
-
-
 def _questions(revisions: Iterable[Content]) -> dict[str, str]:
     """Return every question that was ever on the activity's exit ticket, by its key; the latest wording wins."""
     return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions.items()}
 
 
-def _without_id(answer: TicketAnswer) -> dict[str, Any]:
-    return {name: value for name, value in asdict(answer).items() if name != "id"}
-
-
-def _without_client_id(attempt: Attempt) -> dict[str, Any]:
-    """Return an attempt as JSON, without the id that its student's browser made for it."""
-    fields = asdict(replace(attempt, client_id=""))
-    del fields["client_id"]
-    return fields
+def _fields_without(name: str, row: TicketAnswer | Attempt) -> dict[str, Any]:
+    return {field: value for field, value in asdict(row).items() if field != name}
 
 
 def _gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:

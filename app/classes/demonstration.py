@@ -55,7 +55,6 @@ class Demonstration:
         return self._store
 
     def close(self) -> None:
-        """Close the database that is open."""
         if self._store:
             self._store.close()
 
@@ -67,7 +66,9 @@ class Demonstration:
         path = self._path()
         if self._store is None or self._day != path.parent.name:
             self._day, self._store = path.parent.name, Store(f"sqlite:///{path}", self._folder, clock=self._clock)
-            _refuse_writes(self._store)
+            refuse_writes = "PRAGMA query_only=ON"  # with SQLITE_READONLY, on each connection from now on
+            sa.event.listen(self._store.engine, "connect", lambda connection, _: connection.execute(refuse_writes))
+            self._store.engine.dispose()
         return self._store
 
     def _make(self) -> None:
@@ -86,9 +87,3 @@ class Demonstration:
             if old.name < yesterday:
                 with suppress(OSError):
                     shutil.rmtree(old)
-
-
-def _refuse_writes(store: Store) -> None:
-    """Let SQLite refuse every change of the database with SQLITE_READONLY, on each connection from now on."""
-    sa.event.listen(store.engine, "connect", lambda connection, _record: connection.execute("PRAGMA query_only=ON"))
-    store.engine.dispose()

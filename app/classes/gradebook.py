@@ -51,7 +51,6 @@ class GradebookColumn:
 
     @cached_property
     def excused(self) -> frozenset[int]:
-        """The ids of the students who are excused."""
         return frozenset(student_id for student_id, override in self.overrides.items() if override.excused)
 
     def counts_for(self, student_id: int) -> bool:
@@ -195,7 +194,6 @@ class GradebookOrder:
 
     @property
     def is_descending(self) -> bool:
-        """Whether the highest comes first."""
         return self.sort != "name" if self.descending is None else self.descending
 
 

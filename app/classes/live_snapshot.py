@@ -107,7 +107,6 @@ class SheetSnapshot:
 
     @property
     def handed_in(self) -> int:
-        """How many students handed it in."""
         return sum(progress.stage == "handed-in" for progress in self.progress.values())
 
     @property

@@ -105,7 +105,6 @@ class ReadLine:
 
     @property
     def answered(self) -> int:
-        """How many boxes are filled in."""
         return sum(bool(text) for text in self.paper.texts)
 
     @property

@@ -29,7 +29,6 @@ from app.store import (
     Attempt,
     AuditAction,
     Content,
-    FrozenWorksheet,
     Graded,
     NewMarks,
     Store,
@@ -113,7 +112,10 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the present credit for follow-through, would change; cached."""
+        """What marking every attempt again, with the present credit for follow-through, would change; cached.
+
+        `basis` says by which sheets: "frozen" as students had them, "library" as the library has them now.
+        """
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
@@ -194,29 +196,17 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
         sheet = (attempt.revision, attempt.sheet_number)
         if sheet not in definitions:
             content = revisions[attempt.revision]
-            definitions[sheet] = _definition(library, store, content, item, models, basis)
+            definitions[sheet] = (
+                frozen_definition(content, item)
+                if basis == "frozen"
+                else corrected_definition(library, store, content, item, models)
+            )
         if (key := (*sheet, attempt.variant)) not in variants:
             variants[key] = defined_variant(library, store, definitions[sheet], activity.policies, attempt.variant)
-        new = marked_again(variants[key], attempt, definitions[sheet].items[0].sheet_key)
+        variant, marked_by = variants[key], definitions[sheet].items[0].sheet_key
+        report = grade(variant, box_texts(variant, attempt.answers))  # which ignores answers to boxes that it lacks
+        new = NewMarks(stored_marks(variant, report), marked_by)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
             changes.append(MarkChange(attempt, new, item.title, attempt.id in counted))
     corrected = {each.items[0].sheet_key: each for each in definitions.values() if basis == "library"}
     return RegradePreview(len(attempts), tuple(changes), corrected)
-
-
-def _definition(
-    library: Library, store: Store, content: Content, item: FrozenWorksheet, models: set[str], basis: Basis
-) -> Content:
-    """What attempts on a worksheet of a revision are marked by: its frozen definition or, by `basis`, the corrected
-    one.
-
-    `models` are the keys of the models that attempts have.
-    """
-    if basis == "frozen":
-        return frozen_definition(content, item)
-    return corrected_definition(library, store, content, item, models)
-
-
-def marked_again(variant: Variant, attempt: Attempt, marked_by: str) -> NewMarks:
-    """The marks that an attempt's answers get on this sheet; answers to boxes that it lacks are ignored."""
-    return NewMarks(stored_marks(variant, grade(variant, box_texts(variant, attempt.answers))), marked_by)

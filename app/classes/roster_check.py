@@ -25,7 +25,6 @@ class CheckedEntry:
 
     @property
     def entry(self) -> tuple[str, str | None]:
-        """Name and number."""
         return self.name, self.number
 
 

@@ -37,10 +37,10 @@ def add_sample_course(
     one transaction with an entry in the audit log by `actor`, the teacher if None. The time zone is that of the
     teacher's newest course, else UTC.
     """
-    existing = next((taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample), None)
-    if existing:
+    courses = [taught.course for taught in store.courses.taught_by(teacher)]
+    if existing := next((course for course in courses if course.sample), None):
         return existing
-    words, zone = library.wording.sample_course, _time_zone(store, teacher)
+    words, zone = library.wording.sample_course, courses[0].time_zone if courses else "UTC"
     today = store.now().replace(microsecond=0)
     yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
     closed_plan = Plan(words.yesterday, yesterday.date(), closes_at=yesterday + timedelta(hours=1))
@@ -59,12 +59,6 @@ def add_sample_course(
         )
         store.sample_data.fill(course, words.names, students)
     return course
-
-
-def _time_zone(store: Store, teacher: Teacher) -> str:
-    """The time zone of the teacher's newest course; UTC where they have none."""
-    taught = store.courses.taught_by(teacher)
-    return taught[0].course.time_zone if taught else "UTC"
 
 
 def _students_yesterday(

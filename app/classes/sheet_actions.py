@@ -285,6 +285,7 @@ def graded_attempt(
     """A new attempt with these answers and their marks; in practice, of the marks only the score.
 
     Answers to open questions belong to it only in an activity. `sizes` are those of the sheet, which is `variant`.
+    `request_id` keeps one press of a button that is sent twice from making two attempts; practice has none.
     """
     if rules.in_practice:
         return NewAttempt(box_texts(variant, answers), sizes, Graded({}, (), report.score, report.out_of))
@@ -292,7 +293,6 @@ def graded_attempt(
 
 
 def empty_boxes(variant: Variant, answers: Answers) -> int:
-    """How many boxes are empty."""
     return sum(not answers.get(box, "").strip() for box in variant.blanks_by_name)
 
 

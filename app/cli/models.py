@@ -179,7 +179,8 @@ def _architecture(name: str) -> Architecture:
     """Return the library's model with this key, else that of the config.json at this path, else of this Hub name.
 
     A model of a file is called after it, or after its folder if it is a config.json. Only org/name without ".json" at
-    its end is looked up on the Hub. Raises InputError for any other name without a file, ConfigError and HubError.
+    its end is looked up on the Hub, if the settings allow it. Raises InputError for any other name without a file and
+    for bad settings, ConfigError and HubError.
     """
     library = open_library()
     if name in library.models:
@@ -187,7 +188,8 @@ def _architecture(name: str) -> Architecture:
     path = Path(name)
     if not _is_file(path):
         if repository_name(name) and not name.endswith(".json"):
-            return _from_hub(name)
+            settings = read_settings()
+            return build_architecture(fetch_config(name, settings.data_dir / "hub", allowed=settings.hub), name)
         problem = _("There is no model or file “{name}”. Models: {models}.")
         raise InputError(problem.format(name=name[:60], models=", ".join(library.models)))
     return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)
@@ -199,10 +201,3 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # such as a name that is too long for any file
         return False
-
-
-def _from_hub(name: str) -> Architecture:
-    """Return a model of the Hub, by the settings of the environment; raises HubError, ConfigError, InputError."""
-    settings = read_settings()
-    config = fetch_config(name, settings.data_dir / "hub", allowed=settings.hub)
-    return build_architecture(config, name)

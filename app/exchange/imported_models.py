@@ -122,7 +122,10 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Store the text of a config.json as `import_config` does; raises ConfigError for one that is not JSON, too."""
+    """Store the text of a config.json as `import_config` does, which `name` is passed on to.
+
+    Raises ConfigError for one that is too long or not JSON, too.
+    """
     return import_config(store, parse_config(text), source, name)
 
 

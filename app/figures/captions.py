@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
 from app.figures.figure import Box, EdgeKind, MismatchCaption
 from app.figures.mask import hidden_rows, is_causal, shared_limits, some_layers_hide_more
@@ -49,11 +49,13 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
     """The colour of a side, by what its length counts: "unknown" without a length, whether or not the length fits.
 
     It follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width of one
-    head or several), or "other". So 128 has the colour of the head dimension in every box.
+    head or several), or "other". So 128 has the colour of the head dimension in every box. A side of 1 is one token,
+    except where sides of 1 are repeated.
     """
     if blank not in shapes.lengths:
         return "unknown"
-    return _kind(shapes.expression(blank))
+    expression = shapes.expression(blank)
+    return "other" if expression == ONE and shapes.repeats_sides else _kind(expression)
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
@@ -200,7 +202,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     same = words["first_axis"] == words["second_axis"]
     key = "added" if mismatch.added else "same-field" if same else "other-field"
     if shapes.variant.has_dimensions:
-        key = "dimensions-added" if mismatch.added else "dimensions"
+        key = f"dimensions{'-added' if mismatch.added else '-broadcast' if mismatch.broadcast else ''}"
     say = shapes.variant.wording.say
     return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.at), **words)
 

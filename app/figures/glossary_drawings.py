@@ -284,4 +284,9 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Box("input", 50, 4, 30, 24, "b×c"),
         _Box("input", 50, 32, 30, 28, "a×c"),
     ),
+    "arithmetic-intensity": (
+        _parameter("query", 4, 14, 40, 36, "W"),
+        _Text(56, 32, "→"),
+        *(_Box("input", 68, 8 + 10 * i, 44, 6) for i in range(5)),
+    ),
 }

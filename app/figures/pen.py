@@ -50,7 +50,7 @@ class Pen:
     def working(self) -> str:
         """The first tensor of the sheet that is not fully answered, "" if there is none."""
         shapes = self.shapes
-        sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows)
+        sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows if key in shapes.table.by_key)
         return next((key for key, each in sides if any(side not in shapes.lengths for side in each)), "")
 
     # Matrices

@@ -107,9 +107,18 @@ class MatrixSizes:
         return (self.scale.px(self.shapes.head_width(tensor)), self._px(Blank(tensor, "rows")))
 
     def operand_above(self, result: str) -> Tensor | None:
-        """The right operand of the product that makes a result; None if it is made from one matrix, as by softmax."""
+        """The right operand of the product that makes a result; None if it is made from one matrix, as by softmax.
+
+        None as well if two are broadcast.
+        """
         made_by = self.shapes.table[result].made_by
-        return self.shapes.table[made_by.operands[1]] if made_by and len(made_by.operands) == 2 else None
+        is_product = made_by is not None and len(made_by.operands) == 2 and not made_by.broadcasts
+        return self.shapes.table[made_by.operands[1]] if made_by and is_product else None
+
+    def added_to(self, result: str) -> str:
+        """The key of the operand that is broadcast to the first one, next to which its deck is drawn; "" if none is."""
+        made_by = self.shapes.table[result].made_by
+        return made_by.operands[1] if made_by and made_by.broadcasts else ""
 
     def is_drawn_transposed(self, result: str) -> bool:
         """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: its columns are summed over."""
@@ -169,7 +178,8 @@ class MatrixSizes:
             case "flow":
                 return self._lane_width(widths)
             case "decks":
-                return sum(map(self._deck_width, plan.tensors))
+                added = filter(None, map(self.added_to, plan.results))
+                return sum(map(self._deck_width, (*plan.tensors, *added)))
             case "head-scores":
                 return widths[0] + self.head_size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
             case "head-context":
@@ -182,7 +192,8 @@ class MatrixSizes:
             return MAX_FLOW_PX
         if plan.layout == "decks":
             is_batched = len(self.shapes.table[plan.left].sides) > 2 and len(plan.results) > 1
-            return max(120.0, MAX_FIGURE_PX + 75 - DECK_STEP_PX * len(plan.results) - DECK_TEXTS_PX * is_batched)
+            steps = len(plan.results) + len(list(filter(None, map(self.added_to, plan.results))))
+            return max(120.0, MAX_FIGURE_PX + 75 - DECK_STEP_PX * steps - DECK_TEXTS_PX * is_batched)
         label = max(40.0, *map(label_px, token_names(self.shapes))) + 7
         pulled = 30.0 if plan.layout == "head-scores" else 0.0
         return max(MIN_CONTENT_PX, MAX_FIGURE_PX - pulled - label - len(plan.results) * (label + 36))

@@ -21,7 +21,7 @@ from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
 from app.topics.problem import Problem
-from app.topics.registry import FIGURE_PLANS, TOPICS
+from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
 
 MAX_STRIPED = 64  # figures of stripes that are kept
@@ -91,9 +91,11 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     """The plans for the sheet's table; () if the table has nothing to draw.
 
-    Of plans for decks, only those for something that the sheet asks for and that no earlier deck shows.
+    Plans for tensors that the table lacks in this model are left out. Of plans for decks, only those for something that
+    the sheet asks for and that no earlier deck shows.
     """
-    plans, asked = FIGURE_PLANS.get(variant.table.key, ()), set(variant.problem.rows)
+    drawn, asked = DRAWN_WITH.get(variant.table.key, variant.table), set(variant.problem.rows)
+    plans = tuple(p for p in FIGURE_PLANS.get(variant.table.key, ()) if drawn.by_key.keys() >= {*p.tensors})
     results = {result for plan in plans for result in plan.results if plan.left != "input"}
 
     def is_asked(plan: FigurePlan) -> bool:

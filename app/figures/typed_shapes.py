@@ -171,6 +171,11 @@ class TypedShapes:
         named = [Expression.symbol(symbol) for symbol in ("N", "M", "d", "d_h", "d_v") if symbol in self.variant.sizes]
         return (*named, *sorted(sides - set(named), key=str))
 
+    @cached_property
+    def repeats_sides(self) -> bool:
+        """Whether sides of 1 are repeated somewhere in the table."""
+        return any(tensor.made_by.broadcasts for tensor in self.table.tensors if tensor.made_by)
+
     @property
     def is_of_new_token(self) -> bool:
         """Whether the input is a single token, which attends to cached ones."""
@@ -249,7 +254,7 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
 
     Counts are left out. A table that adds activations to parameters has one token. The width of the input is known if
     the sheet states d, does not ask for the input, and has every box filled in whose answer is d: until then, it would
-    answer them.
+    answer them. So are sides of 1 that broadcasting repeats.
     """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
@@ -257,6 +262,7 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
         one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
+    typed |= _repeated_once(variant, table, typed)
     widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
     is_told = "d" not in variant.text.unstated and typed.keys() >= set(widths or variant.blanks)
     if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
@@ -268,6 +274,20 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
         known = {blank: known[source] for blank, source in sources.items()}
         known = {**_merged(table, known, asked), **known}
     return table, known
+
+
+def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
+    """The sides of 1 of operands that are broadcast and that the sheet doesn't ask for.
+
+    {} until every box is filled in whose answer is 1: until then, they would answer it.
+    """
+    if not typed.keys() >= {blank for blank in variant.blanks if variant.expression(blank) == ONE}:
+        return {}
+    one = Answer(1, ONE if variant.worksheet.answers == "letters" else None)
+    operations = (tensor.made_by for tensor in table.tensors if tensor.made_by and tensor.made_by.broadcasts)
+    keys = {key for operation in operations for key in operation.operands} - {*variant.worksheet.rows}
+    sides = (side for key in keys for side in table[key].sides if table[key].expression(side.field) == ONE)
+    return dict.fromkeys(sides, one)
 
 
 def _lengths_and_meanings(known: Mapping[Blank, Answer]) -> tuple[dict[Blank, int], dict[Blank, Expression]]:
@@ -367,10 +387,11 @@ def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
 
 
 def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, int]:
-    """A number from 0 for each length of a sheet in letters: equal for equal meanings, and different
-    without a meaning.
+    """A number for each length of a sheet in letters: equal for equal meanings, and different without a meaning.
+
+    It is 1 for 1 alone, since that meets every length in broadcasting.
     """
-    meanings = list[Answer]()
+    meanings = [Answer(0), Answer(1, ONE)]
 
     def number(answer: Answer) -> int:
         """The number of a meaning: equivalent answers have the same one, an answer without a meaning a new one."""

@@ -307,7 +307,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left)))
     message = variant.wording.say(
         "chain",
-        "merged" if first.parts else adds or ("one-size" if size else "mismatch"),
+        "merged" if first.parts else adds or ("one-size" if size else "broadcast" if first.broadcast else "mismatch"),
         size=size,
         **_side_words(variant, "left", left, written(first.left)),
         **_side_words(variant, "right", right, written(first.right)),

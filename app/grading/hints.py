@@ -170,9 +170,10 @@ class HintWriter:
         """How the number in a box comes about, without any digit.
 
         A count has its formula in words; if that contains a digit, says too much or nothing, the sizes it is made from.
-        The count of a parameter is said to be its sides multiplied. A matrix that no equation makes is explained by the
-        sizes that the description states. Any other side has the equation of its matrix in this sheet's letters,
-        followed by these sizes if no other row of the sheet decides it.
+        The count of a parameter is said to be its sides multiplied. Of a parameter as it is stored, the hint says in
+        which order modules store its sides. A matrix that no equation makes is explained by the sizes that the
+        description states. Any other side has the equation of its matrix in this sheet's letters, followed by these
+        sizes if no other row of the sheet decides it.
         """
         entry = self.variant.table.askable[blank.tensor]
         sizes = self._sizes(blank)
@@ -180,7 +181,7 @@ class HintWriter:
             return self._relation(entry.hint, blank)
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
-                return self._relation("constant", blank)
+                return self._relation("counted-from-zero" if entry.unit == "index" else "constant", blank)
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
             # A number in it ("2 · N · d") would tell too much.
@@ -188,6 +189,8 @@ class HintWriter:
             return self._relation("amount" if helps else factors, blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
+        if entry.stored_as:
+            return self._relation("stored-parameter", blank, sizes=sizes)
         if entry.made_by is None:
             if not entry.parameter:
                 return self._relation("given" if sizes else "given-one", blank, sizes=sizes)

@@ -11,11 +11,11 @@ boxes still lead to those that are left.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, combinations, islice, product, takewhile
 from math import prod
 from types import MappingProxyType
@@ -268,17 +268,16 @@ class _Sheet:
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
-        silent = self.silent(transposing, held)
+        silent, quantities, results = self.silent(transposing, held), _quantities(self.problem), _results(self.problem)
         for blank, number in self.wrong.items():
             if blank not in explained:
                 meant = _meant(blank, transposing) if transposing else blank
-                quantity = blank if blank in silent else self.quantity(meant)
-                boxes.setdefault((quantity, number), []).append(blank)
-        given = [_Given(*each, tuple(blanks)) for each, blanks in boxes.items()]
-        certain = sum(each.quantity not in _results(self.problem) for each in given)
+                boxes.setdefault((blank if blank in silent else quantities[meant], number), []).append(blank)
+        certain = sum(quantity not in results for quantity, _number in boxes)
         if len(held) + certain > most:
             return None
-        has_totals = not _results(self.problem).isdisjoint(each.quantity for each in given)
+        given = [_Given(*each, tuple(blanks)) for each, blanks in boxes.items()]
+        has_totals = certain < len(given)
         expected = [number for each in held for number in self.expected_by(each, ("count",))] if has_totals else []
         causes = _Causes(held, self.fewest(given, expected, silent, most))
         return causes if causes.number <= most else None
@@ -307,31 +306,43 @@ class _Sheet:
         """
         explained = dict[Blank, Expectation]()
         for expectation in held:
-            meant = [e for e in held if e.transposed and e is not expectation]
-            for blank, number in self.wrong.items():
-                places = (blank, *(_meant(blank, each) for each in meant))
-                if any(expectation.wrong_answers.get(place) == number for place in places):
-                    explained.setdefault(blank, expectation)
+            for blank, _number in expectation.wrong_answers.items() & self.wrong.items():
+                explained.setdefault(blank, expectation)
+            for transposing in (e for e in held if e.transposed and e is not expectation):
+                for blank, number in self.wrong.items():
+                    if expectation.wrong_answers.get(_meant(blank, transposing)) == number:
+                        explained.setdefault(blank, expectation)
         if len(held) > 1:
             both = worked_out_with_both(self.problem, self.wrong, *held)
             explained.update((blank, held[0]) for blank in both if blank not in explained)
-        unexplained = Counter(number for blank, number in self.wrong.items() if blank not in explained)
-        return {blank: e for blank, e in explained.items() if unexplained[self.wrong[blank]] <= BOXES_ELSEWHERE}
+        left = [number for blank, number in self.wrong.items() if blank not in explained] if explained else []
+        return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
         """The wrong blanks whose number earns nothing by following."""
-        sure = {number for blank, number in self.values.items() if blank not in self.wrong}
+        sure = self._right_numbers
         if len(sure) <= 1:  # else there is a right number besides any that is typed
-            sure.update(given.number for each in held for given in self.expected_by(each))
-        quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
-        places = defaultdict[int, list[Quantity]](list)
-        for blank, number in self.wrong.items():
-            places[number].append(quantities[blank])
-        return {
-            blank
-            for blank, number in self.wrong.items()
-            if not sure - {number} or set(places[number]) != {quantities[blank]}
-        }
+            sure = sure.union(given.number for each in held for given in self.expected_by(each))
+        moved = transposing.transposed if transposing else ()
+        if (moved, sure) not in self._silent:
+            quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
+            places = defaultdict[int, set[Quantity]](set)
+            for blank, number in self.wrong.items():
+                places[number].add(quantities[blank])
+            self._silent[moved, sure] = {
+                blank for blank, number in self.wrong.items() if not sure - {number} or len(places[number]) > 1
+            }
+        return self._silent[moved, sure]
+
+    @cached_property
+    def _right_numbers(self) -> frozenset[int]:
+        """The numbers of the boxes that are right."""
+        return frozenset(number for blank, number in self.values.items() if blank not in self.wrong)
+
+    @cached_property
+    def _silent(self) -> dict[tuple[tuple[str, ...], frozenset[int]], Set[Blank]]:
+        """The results of `silent`, by what is transposed and the numbers that are right: they are asked for often."""
+        return {}
 
     def quantity(self, blank: Blank) -> Quantity:
         """What a blank asks for: any side with its right number, or any count with it, unless that is a mere number."""

@@ -102,8 +102,8 @@ class HandoutPrinter:
     ) -> tuple[bytes, ...]:
         """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
 
-        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Raises
-        HandoutError, PrinterBusyError and what Library raises.
+        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Here and below,
+        `client` is whose turn it takes in the queue. Raises HandoutError, PrinterBusyError and what Library raises.
         """
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
@@ -142,8 +142,9 @@ class HandoutPrinter:
     ) -> bytes:
         """The PDF of a large handout; for one thread at a time.
 
-        `tickets` are the exit tickets to choose from, if not those of the files. `check` is called again and again:
-        what it raises ends the work. Raises HandoutError, and ValueError where the sheets cannot be made.
+        `tickets` are the exit tickets to choose from, if not those of the files. `on_progress` is told how many of
+        how many documents are typeset. `check` is called again and again: what it raises ends the work. Raises
+        HandoutError, and ValueError where the sheets cannot be made.
         """
         task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
         with _sentences_for_failures():

@@ -122,7 +122,6 @@ class Task:
 
     @property
     def client(self) -> Client:
-        """Whose job it is."""
         return Client(self.job.client, self.job.is_member)
 
     def report(self, done: int, total: int) -> None:
@@ -192,8 +191,9 @@ class Jobs:
     ) -> Job:
         """Queue a job and return it without waiting for it; raises JobRefusedError. Not inside a transaction.
 
-        `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON. `along` stores what
-        belongs to the job, in the same transaction. Where no other job of its kind waits or is at work, it begins now.
+        `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON. `teacher_id` is the
+        one teacher who may see it, None for everybody who has the key. `along` stores what belongs to the job, in the
+        same transaction. Where no other job of its kind waits or is at work, it begins now.
         """
         limits = self._kinds[kind][1]
         job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along)

@@ -33,13 +33,15 @@ BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "other_side": lambda problem, blank: problem.expression(blank.transposed),
 }
 # What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
-# head one; how many output projections have a bias, 0 or 1; the parameters of the LM head; the partner of a
-# dimension in the other convention of rotary pairs; the root of the head dimension, if it is whole; one more than a
-# sliding window holds, if it is full; the parameters of a model with one expert in each layer, without a router, and
-# the whole billions of them; and the operations of attention for N + 1 tokens at once, on a sheet on growth.
+# head one; the key/value head that head j would read if heads took turns; how many output projections have a bias, 0
+# or 1; the parameters of the LM head; the partner of a dimension in the other convention of rotary pairs; the root of
+# the head dimension, if it is whole; one more than a sliding window holds, if it is full; the parameters of a model
+# with one expert in each layer, without a router, and the whole billions of them; and the operations of attention for
+# N + 1 tokens at once, on a sheet on growth.
 FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     **BOX_SYMBOLS,
     "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
+    "kv_head_in_turn": lambda problem, _blank: Expression.number(problem.sizes["j"] % problem.sizes["G"]),
     "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
     "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),

@@ -1,7 +1,7 @@
 """Slips: a number that differs from the one that was meant by one mistyped digit.
 
->>> is_slip(4069, 4096), is_slip(409, 4096), is_slip(96, 4096), is_slip(128, 4096)
-(True, True, True, False)
+>>> is_slip(4069, 4096), is_slip(409, 4096), is_slip(96, 4096), is_slip(128, 4096), is_slip(4096, -409)
+(True, True, True, False, False)
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ def is_single_slip(key: Values, wrong: Values) -> bool:
 def is_slip(typed: int, meant: int) -> bool:
     """Whether two different numbers are one digit apart: mistyped, left out, added, or two neighbours swapped.
 
-    Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was left out.
+    Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was left out. A negative number, which a
+    difference of wrong answers may be, has no slips.
     """
     short, long = sorted((typed, meant))
+    if short < 0:
+        return False
     digits, width = str(long), len(str(long))
     return _differ_by_one_digit(str(short).zfill(width), digits) or any(
         digits[:at] + digits[at + 1 :] == str(short).zfill(width - 1) for at in range(width)

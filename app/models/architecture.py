@@ -245,6 +245,12 @@ class Architecture:
         return {**sizes, **decoder, "d_ff": sizes.get("d_ff_dec", sizes["d_ff"])}
 
     @property
+    def attention_matrices(self) -> ParameterSpecs:
+        """The matrices of self-attention in the first layer, the encoder's if there is one, without biases or norms."""
+        specs = self.stacks[0].kinds[0].rows.get("attention", ()) if self.stacks else ()
+        return tuple(spec for spec in specs if not spec.is_vector)
+
+    @property
     def encoder_decoder(self) -> bool:
         """Whether a decoder reads an encoder through cross attention (T5, BART, Whisper)."""
         return any(stack.spec.decoder for stack in self.stacks)
@@ -271,7 +277,6 @@ class Architecture:
 
     @property
     def has_experts(self) -> bool:
-        """Whether some layers have a mixture of experts."""
         return "E" in self.extra
 
     @cached_property

@@ -69,6 +69,12 @@ class ModelPart(Enum):
 # What the numbers of a tensor do: they multiply vectors, are looked up row by row, scale a norm, or are added.
 TensorKind = Literal["matrix", "table", "scale", "bias"]
 
+# How the queries, keys and values of all heads lie in one fused matrix, from its first output on; "" for other tensors.
+#   by-matrix  the queries of all heads, then all keys, then all values: GPT-2, Phi-3
+#   by-head    each key/value head with the queries that read it: these, its key, its value: GPT-NeoX, Falcon
+#   in-parts   queries, values and keys of a quarter of the heads, four times: CodeGen
+FusedOrder = Literal["", "by-matrix", "by-head", "in-parts"]
+
 # Conditions name flags, separated by spaces: "moe !tied" is met where moe is set and tied is not.
 ALWAYS = ""
 NEVER = "never"  # a flag that no row sets
@@ -81,7 +87,8 @@ class ParameterSpec:
 
     `in_out_shape` is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order. `when` is
     the condition under which the tensor exists, on the flags of the model and of the layer. `copies` is how many such
-    tensors one layer holds, more than one only if the name runs over {j} as well.
+    tensors one layer holds, more than one only if the name runs over {j} as well. `fused` is the
+    order of queries, keys and values in a matrix that holds all three, "" for any other tensor.
     """
 
     name: str
@@ -91,6 +98,7 @@ class ParameterSpec:
     kind: TensorKind
     when: str = ALWAYS
     copies: Expression = _ONE
+    fused: FusedOrder = ""
 
     @property
     def bucket(self) -> Bucket:
@@ -212,15 +220,17 @@ def linear(
     bias: str | None = None,
     when: str = ALWAYS,
     conv1d: bool = False,
+    fused: FusedOrder = "",
 ) -> ParameterSpecs:
     """The tensors of x·W + b: `name`.weight, a matrix of rows × columns, and `name`.bias of `columns` numbers.
 
     The matrix is stored as columns × rows unless it is a `conv1d`. It exists under the condition `when`; the bias if
-    `bias` is met as well, and never if that is None.
+    `bias` is met as well, and never if that is None. A matrix that holds queries, keys and values says in which
+    order it is `fused`.
     """
     in_out_shape = parse_shape(rows, columns)
     stored_shape = in_out_shape if conv1d else in_out_shape[::-1]
-    matrix = ParameterSpec(f"{name}.weight", in_out_shape, stored_shape, part, "matrix", when)
+    matrix = ParameterSpec(f"{name}.weight", in_out_shape, stored_shape, part, "matrix", when, fused=fused)
     if bias is None:
         return (matrix,)
     return (matrix, *vector(f"{name}.bias", columns, part, when=and_also(when, bias)))
@@ -229,7 +239,10 @@ def linear(
 def vector(
     name: str, length: str, part: ModelPart, kind: TensorKind = "bias", *, when: str = ALWAYS, copies: str = "1"
 ) -> ParameterSpecs:
-    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}."""
+    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}.
+
+    Here and in the functions below, tensors exist only in models that meet the condition `when`.
+    """
     shape = parse_shape(length)
     return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
 
@@ -288,5 +301,5 @@ def concat(*groups: ParameterSpecs) -> ParameterSpecs:
 
 
 def layers(name: str, *groups: ParameterSpecs, count: str = "L", decoder: bool = False) -> tuple[StackSpec, ...]:
-    """One stack of layers, each with all these groups of tensors; see StackSpec."""
+    """One stack of layers, each with all these groups of tensors; `name`, `count` and `decoder` as in StackSpec."""
     return (StackSpec(name, count, concat(*groups), decoder),)

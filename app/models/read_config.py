@@ -29,7 +29,10 @@ MAX_CONFIG_BYTES = 1_000_000
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
-    """Read the text of a config.json; raises ConfigError, with one sentence on what to change."""
+    """Read the text of a config.json; raises ConfigError, with one sentence on what to change.
+
+    `name` is what the architecture is called.
+    """
     return build_architecture(parse_config(text), name)
 
 
@@ -52,7 +55,9 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     missing size, and query heads that cannot share the key/value heads evenly.
     """
     model = _recognize(config)
-    family, reader = model.family, _size_reader(model)
+    family = model.family
+    defaults = family.text_part_defaults if model.is_text_part else {}  # only a text part falls back on these
+    reader = SizeReader(model.config, family.sizes, model.flags, defaults)
     # Layers first: whether the first of them has experts decides what d_ff means.
     stacks = _stacks(model, reader)
     first_layer = stacks[0].runs[0]
@@ -188,12 +193,6 @@ def _tied_flag(config: Config, family: Family) -> frozenset[str]:
     """
     tied = family.tied != "never" and read_bool(config, "tie_word_embeddings", family.tied)
     return frozenset({"tied"} if tied else ())
-
-
-def _size_reader(model: _Recognized) -> SizeReader:
-    """A reader of the model's sizes; only a text part may fall back on its family's defaults."""
-    defaults = model.family.text_part_defaults if model.is_text_part else {}
-    return SizeReader(model.config, model.family.sizes, model.flags, defaults)
 
 
 def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from app.shapes.table import Blank, TensorTable
+from app.shapes.table import Blank, Tensor, TensorTable
 
 Values = Mapping[Blank, int]
 # The residual connection adds what leaves a head or a layer to what came in. The sum is no tensor of the table, so it
@@ -25,8 +25,9 @@ class DimensionMismatch:
     """Two sides that an operation requires to be equal, and are not.
 
     `at` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input. With
-    `parts`, the left side should be the product of the parts, the last of which is the right side. `message` is the
-    sentence for students; a table alone has no words for it.
+    `parts`, the left side should be the product of the parts, the last of which is the right side. With `broadcast`,
+    the two sides are of two operands that are broadcast, and neither is 1. `message` is the sentence for students; a
+    table alone has no words for it.
     """
 
     at: str
@@ -34,6 +35,7 @@ class DimensionMismatch:
     right: Blank
     added: bool = False
     parts: tuple[Blank, ...] = ()
+    broadcast: bool = False
     message: str = ""
 
 
@@ -41,17 +43,35 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.
 
     In each group of equal sides, the first one in `values` is the left side of a pair with each one that differs from
-    it; sides without a value are skipped. After the groups of a tensor come its merged sides that aren't the product of
-    their parts, if `values` has all of them. Last come the sides in which the output differs from the input that it is
-    added to.
+    it; sides without a value are skipped. Of operands that broadcast, sides that meet are compared instead, unless one
+    is 1. After the groups of a tensor come its merged sides that aren't the product of their parts, if `values` has all
+    of them. Last come the sides in which the output differs from the input that it is added to.
     """
-    clashes = []
+    clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
+        if (operation := table[result].made_by) and operation.broadcasts:
+            clashes += _broadcast_mismatches([table[key] for key in operation.operands], table[result], values)
+            continue
         for blanks in groups:
             known = [(blank, values[blank]) for blank in blanks if blank in values]
             clashes += [DimensionMismatch(result, known[0][0], b) for b, length in known if length != known[0][1]]
         clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
     return [*clashes, *_residual_mismatches(table, values)]
+
+
+def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values) -> Iterator[DimensionMismatch]:
+    """Yield each pair of sides that meet, counted from the right, and differ, from the first side on.
+
+    A side of 1 of an operand meets every length. The first length at a place is compared with the others.
+    """
+    for at in range(len(result.sides), 0, -1):
+        meeting = [each.sides[-at] for each in (*operands, result) if len(each.sides) >= at]
+        known = [b for b in meeting if b in values and (values[b] != 1 or b.tensor == result.key)]
+        yield from (
+            DimensionMismatch(result.key, known[0], blank, broadcast=blank.tensor != result.key)
+            for blank in known[1:]
+            if values[blank] != values[known[0]]
+        )
 
 
 def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
@@ -82,16 +102,19 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
     """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
 
     A side in `values` maps to itself; a side of a tensor that is not asked maps to the source of the first known side
-    that an operation makes equal to it; any other side is left out. Example: with queries.columns typed, W_Q.columns
-    maps to queries.columns.
+    that an operation makes equal to it, or of the last one, which is the result's, if operands are broadcast, since one
+    may have 1 there. Any other side is left out. Example: with queries.columns typed, W_Q.columns maps to
+    queries.columns.
     """
     source_of = {blank: blank for blank in values}
-    for groups in table.equal_sides.values():
+    for result, groups in table.equal_sides.items():
+        operation = table[result].made_by
+        first = -1 if operation and operation.broadcasts else 0
         for blanks in groups:
             known = [source_of[blank] for blank in blanks if blank in source_of]
             for blank in blanks:
                 if known and blank.tensor not in asked:
-                    source_of.setdefault(blank, known[0])
+                    source_of.setdefault(blank, known[first])
     return source_of
 
 

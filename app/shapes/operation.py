@@ -26,8 +26,9 @@ from app.algebra.expression import Expression
 
 # The sentence of a hint that says what an operation does to lengths.
 Rearrangement = Literal["view", "transpose", "repeat_interleave", "reshape"]
-Relation = Literal["product", "made", "same-shape", Rearrangement]
-_AXIS = re.compile(r"\([a-z]+(?: [a-z]+)+\)|[a-z]+")
+Relation = Literal["product", "made", "same-shape", "unsqueeze", "broadcast", Rearrangement]
+ONE_SIDE = "1"  # in a pattern, a side of length 1
+_AXIS = re.compile(rf"\([a-z]+(?: [a-z]+)+\)|[a-z]+|{ONE_SIDE}")
 
 
 def axes_in(side: str) -> tuple[str, ...]:
@@ -56,10 +57,10 @@ def _flat(sides: Iterable[str]) -> tuple[str, ...]:
 class Operation:
     """How a tensor is made: `of` has the keys of its operands, `pattern` the axes of the operands and of the result.
 
-    The pattern is einops': axes with the same name have the same length, and a side (h e) holds h times e numbers, as
-    in a layer whose heads are next to each other in one matrix. In a formula, braces name tensors, sizes and phrases,
-    which `app.sheets.formulas` writes in a sheet's notation. Raises ValueError for a pattern that is not one of the
-    operation.
+    The pattern is einops': axes with the same name have the same length, a side 1 has length 1, and a side (h e) holds
+    h times e numbers, as in a layer whose heads are next to each other in one matrix. In a formula, braces name
+    tensors, sizes and phrases, which `app.sheets.formulas` writes in a sheet's notation. Raises ValueError for a
+    pattern that is not one of the operation.
     """
 
     of: str
@@ -108,6 +109,11 @@ class Operation:
     def keeps_shape(self) -> bool:
         """Whether the result and every operand have the same sides."""
         return all(sides == self.sides for sides in self.operand_sides)
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether sides of 1 of an operand are repeated to fit the other one."""
+        return False
 
     @property
     def relation(self) -> Relation:
@@ -269,6 +275,42 @@ class Gate(_Elementwise):
 
 
 @dataclass(frozen=True)
+class BroadcastAdd(Operation):
+    """Operands of different shapes added elementwise: sides meet from the right, and one of 1, or none, is repeated."""
+
+    sign, arrow = "+", "="
+
+    @property
+    def broadcasts(self) -> bool:
+        return True
+
+    @property
+    def relation(self) -> Relation:
+        return "broadcast"
+
+    def code(self, shape: str = "…") -> str:
+        return f" {self.sign} ".join(f"{{{key}}}" for key in self.operands)
+
+    def _fits(self) -> bool:
+        """Whether every side of the result is that of an operand at its place, and no operand has another one there."""
+        places = [sides[::-1] for sides in self.operand_sides]
+        at_place = [{sides[at] for sides in places if at < len(sides)} for at in range(max(map(len, places)))]
+        return len(places) == 2 and [{*sides} - {ONE_SIDE} or {*sides} for sides in at_place] == [
+            {side} for side in self.sides[::-1]
+        ]
+
+
+@dataclass(frozen=True)
+class BroadcastMultiply(BroadcastAdd):
+    """Operands of different shapes multiplied elementwise; sides meet as in BroadcastAdd."""
+
+    sign = "⊙"
+
+    def code(self, shape: str = "…") -> str:
+        return super().code(shape).replace(self.sign, "*")
+
+
+@dataclass(frozen=True)
 class Apply(_Elementwise):
     """A function that keeps the shape: a norm, the activation function, a whole block. It may be named by a phrase."""
 
@@ -380,6 +422,44 @@ class View(_Rearrange):
 
     def _fits(self) -> bool:
         return len(self.operands) == 1 and self.sides == _flat(self.operand_sides[0]) != self.operand_sides[0]
+
+
+@dataclass(frozen=True)
+class WrongView(Operation):
+    """A view that names dimensions in another order than memory has them: 'n (h e) -> h n e'.
+
+    No number moves, so the result has the shape of a view with a transpose, and mixes tokens and heads.
+    """
+
+    call = "view"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.view({shape})"
+
+    def _fits(self) -> bool:
+        return (
+            len(self.operands) == 1
+            and self.sides != _flat(self.operand_sides[0])
+            and (sorted(self.sides) == sorted(_flat(self.operand_sides[0])))
+        )
+
+
+@dataclass(frozen=True)
+class Unsqueeze(_Rearrange):
+    """Sides of 1 put between the others, which stay in their order: 'b n -> b 1 1 n'."""
+
+    call = "view"
+
+    @property
+    def relation(self) -> Relation:
+        return "unsqueeze"
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}.view({shape})"
+
+    def _fits(self) -> bool:
+        others = tuple(side for side in self.sides if side != ONE_SIDE)
+        return len(self.operands) == 1 and others == self.operand_sides[0] != self.sides
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from math import prod
 from typing import Literal, NamedTuple
 
 from app.algebra.expression import ONE, Expression, Formula, Rounding
-from app.shapes.operation import Operation, axes_in
+from app.shapes.operation import ONE_SIDE, Operation, axes_in
 
 BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 # The sides of a tensor that is no matrix, in the order in which PyTorch prints tensor.shape.
 DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
-CountUnit = Literal["parameters", "operations", "bytes", "entries"]
+CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
@@ -56,7 +56,8 @@ class Tensor:
 
     Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
     is computed from the input, or given. A sheet asks how many numbers a parameter has only if it is `counted`. `hint`
-    is the key of a hint about the columns, for a tensor whose columns no sentence of the description states.
+    is the key of a hint about the columns, for a tensor whose columns no sentence of the description states. On a sheet
+    that asks for a parameter as it is stored, `stored_as` is its name in the file, without that of the layer.
     """
 
     key: str
@@ -67,6 +68,7 @@ class Tensor:
     parameter: bool = False
     counted: bool = True
     hint: str = ""
+    stored_as: str = ""
 
     @property
     def rows(self) -> Expression:
@@ -93,6 +95,8 @@ class Tensor:
     def equal_sides(self) -> Mapping[str, tuple[Blank, ...]]:
         """Its operands' sides, then its sides, grouped by axis; a group has one length. Empty if the tensor is given.
 
+        Sides of 1 are in no group: broadcasting lets another length meet them.
+
         Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d has input.columns, W_Q.rows; h
         has W_Q.columns, queries.columns.
         """
@@ -102,7 +106,8 @@ class Tensor:
         sides = (*self.made_by.operand_sides, self.made_by.sides)
         for key, tensor_sides in zip((*self.made_by.operands, self.key), sides, strict=True):
             for side, field in zip(tensor_sides, side_fields(len(tensor_sides)), strict=True):
-                groups[side] = (*groups.get(side, ()), Blank(key, field))
+                if side != ONE_SIDE:
+                    groups[side] = (*groups.get(side, ()), Blank(key, field))
         return groups
 
     @cached_property
@@ -285,7 +290,8 @@ def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], al
     """Raise ValueError if a tensor's operation cannot make it from the tensors before it.
 
     Checked in this order: every operand comes before it; each tensor has as many sides as the pattern; sides with the
-    same name have the same length, with symbols replaced as `alike` says; a merged side is the product of its parts.
+    same name have the same length, with symbols replaced as `alike` says, and sides named 1 length 1; a merged side is
+    the product of its parts.
     """
     operation = result.made_by
     if operation is None:
@@ -293,7 +299,7 @@ def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], al
     if missing := [key for key in operation.operands if key not in before]:
         raise ValueError(f"{name}: there is no {missing[0]} before it")
     shapes = [before[key].shape for key in operation.operands] + [result.shape]
-    lengths = dict[str, Expression]()
+    lengths = {ONE_SIDE: ONE}
     for sides, shape in zip((*operation.operand_sides, operation.sides), shapes, strict=True):
         if len(sides) != len(shape):
             raise ValueError(f"{name}: '{operation.pattern}' has {len(sides)} sides for one of {len(shape)}")

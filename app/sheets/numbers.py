@@ -38,6 +38,7 @@ _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "side": re.compile("()(?:tokens?|rows?|col(?:umn)?s?|numbers?|dim(?:ension)?s?|features?|entries)"),
     "parameters": re.compile("()(?:param(?:eter)?s?|numbers?|weights?|entries)"),
     "entries": re.compile("()(?:entries|numbers?|weights?|scores?|angles?|dim(?:ension)?s?)"),
+    "index": re.compile("()(?:rows?|col(?:umn)?s?|dim(?:ension)?s?|heads?|tokens?)"),
     "operations": re.compile("([kKMGT]?)(?:FLOPs?|FLOPS|flops?|operations?|ops?)"),
     "bytes": re.compile("([KMGT]i|[kKMGT]|)(?:B|[bB]ytes?)"),
 }

@@ -20,6 +20,7 @@ from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_o
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
 from app.topics.problem import Problem
 from app.topics.registry import TOPICS
+from app.topics.stored_weights import fused_order
 
 # What a part of the description states without a {number} for it in its sentence: "a single token", or an image that is
 # cut into patches.
@@ -43,6 +44,22 @@ _COMPARED_BLOCKS = (
     frozenset({"gated_parameters", "ungated_parameters"}),
     frozenset({"block_parameters", "gated_width"}),
 )
+
+
+# Parts of a description that are about these rows alone, and left out of a sheet that asks for none of them.
+_ABOUT_ROWS = {
+    part: frozenset(rows.split())
+    for part, rows in {
+        "padded": "scores padding padding_mask masked_scores both_masks",
+        "causal-table": "causal causal_mask both_masks",
+        "positions-added": "embedded positions positions_of_batch positioned",
+        "norm-scale": "normed norm_scale scaled",
+        "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
+        "turned_by_token",
+        "list-and-column": "list column grown",
+    }.items()
+}
+_GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
 
 
 @dataclass(frozen=True)
@@ -458,7 +475,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     has_chunks = 0 < local.chunk < reach
     has_cache = a.has_kv_cache
     is_masked = a.causal or has_window or has_chunks
-    has_lm_head = a.has_lm_head
+    has_lm_head, order = a.has_lm_head, fused_order(a)
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -519,15 +536,33 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         },
         "dropped": {"dropped": has_window},
         "long-input": {"long-input": a.C is not None and not a.has_position_table and reach > a.C},
+        "projection-class": {
+            "projections-conv1d": any(spec.stored_shape == spec.in_out_shape for spec in a.attention_matrices),
+            "projections-linear": True,
+        },
+        "masks": {"masks": a.causal},
+        "neighbours": {"neighbours": 1 < kv_heads < heads},
+        "fused-order": {
+            "fused-by-matrix": order == "by-matrix",
+            "fused-by-head": order == "by-head" and kv_heads == heads,
+            "fused-by-group": order == "by-head",
+        },
         "feed-forward": {"feed-forward-gated": a.gated, "feed-forward-plain": True},
         "layers": {"layers": a.stacks[0].spec.count == "L", "layers-shared": True},
         "work": {"work-with-cache": has_cache, "work": True},
+        "all-parameters": {"all-parameters-active": "active" in sizes, "all-parameters": True},
         "cached": {
             "cached-window": has_cache and has_window and local.count == local.layers,
             "cached-some-windows": has_cache and has_window,
         },
         "vocabulary": {"vocabulary": "V" in sizes},
         "chosen-token": {"chosen-token": "i" in sizes},
+        **{part: {part: not rows.isdisjoint(problem.asked)} for part, rows in _ABOUT_ROWS.items()},
+        "groups": {
+            "": _GROUPED_ROWS.isdisjoint(problem.asked),
+            "groups-of-one": kv_heads == 1,
+            "groups": True,
+        },
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},

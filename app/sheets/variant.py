@@ -10,7 +10,7 @@ from typing import get_args
 
 from app.algebra.expression import Expression
 from app.models.architecture import Architecture
-from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, TensorTable
+from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Tensor, TensorTable
 from app.sheets.codes import write_code
 from app.sheets.notation import NOTATIONS, Notation
 from app.sheets.numbers import Unreadable, is_within
@@ -137,8 +137,13 @@ class Variant:
         return tuple(self._row(key) for key in self.problem.rows)
 
     def _row(self, key: str) -> Row:
-        """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation."""
-        asked, note = self.table.askable[key], self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
+        """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation.
+
+        The note of a tensor that is asked as it is stored is its name in the file.
+        """
+        asked = self.table.askable[key]
+        stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
+        note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         points = self.points.get(key, 1) if self.points else None
         blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
         letter = self.notation.letter(key, asked.letter)
@@ -250,7 +255,8 @@ class Variant:
 
     def answer(self, blank: Blank) -> int:
         """The right number for any row, column or count of the table, asked or not."""
-        return self.table.askable[blank.tensor].size(blank.field, self.sizes)
+        answers = self.problem.answers
+        return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     @cached_property
     def reader(self) -> AnswerReader:

@@ -127,7 +127,7 @@ class AuditLog(QueryBase):
     def recording(
         self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = ""
     ) -> Iterator[None]:
-        """A transaction for what this `with` does, which ends with `record`: both are stored, or neither."""
+        """A transaction for what this `with` does, which ends with `record` of this: both are stored, or neither."""
         with self.transaction():
             yield
             self.record(actor, action, about, detail)

@@ -175,7 +175,6 @@ def _kept_tables(connection: sa.Connection) -> list[sa.Table]:
 
 
 def _has_data(connection: sa.Connection) -> bool:
-    """Whether any table other than SETUP_TABLES has a row."""
     tables = (table for table in _kept_tables(connection) if table.name not in SETUP_TABLES)
     return any(connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() for table in tables)
 

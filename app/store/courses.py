@@ -33,6 +33,11 @@ class TaughtCourse:
     role: Role
     students: int
 
+    @property
+    def can_edit(self) -> bool:
+        """Whether the teacher may change anything in it: as an instructor, while it is not archived."""
+        return self.role == "instructor" and self.course.archived_at is None
+
 
 @dataclass(frozen=True)
 class StaffMember:
@@ -61,7 +66,6 @@ class Courses(QueryBase):
         return from_row(Course, row) if row else None
 
     def created_at(self, course: Course) -> datetime:
-        """When a course was created."""
         created_at: datetime = self._fetch_one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
         return created_at
 

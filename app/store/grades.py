@@ -134,7 +134,8 @@ class Grades(QueryBase):
     ) -> None:
         """Add a change of a student's points: other points, excused, or undone; earlier changes stay as the history.
 
-        `points_before` are those that counted before, None for none.
+        `points` are None unless they are other points. `points_before` are those that counted before, None for none;
+        `reason` is the teacher's, "" for none. That it is the teacher's course is not checked here.
         """
         row = {"activity_id": activity_id, "student_id": student_id, "teacher_id": teacher.id, "kind": kind,
                "points": points, "points_before": points_before, "reason": reason, "at": self.now()}  # fmt: skip

@@ -156,7 +156,8 @@ class JobTable(QueryBase):
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"") -> None:
         """Store the result of a job and how it has ended, unless it has ended already or was started again elsewhere.
 
-        In one transaction, but for the pieces of a large result.
+        In one transaction, but for the pieces of a large result. `problem` is the sentence for a job that has failed,
+        cut after MAX_PROBLEM characters.
         """
         insist(lambda: self._finish(job, ending, problem, result))
 

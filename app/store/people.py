@@ -85,6 +85,7 @@ class People(QueryBase):
         """Add an account link that expires after the LINK_LIFETIME of its kind, and return its token, stored as a hash.
 
         A new "setup" or "reset" link voids the older unused ones of its kind and e-mail address; invitations stay.
+        `email` says who may use it, `course_id` and `role` what an invitation leads to; none of it is checked here.
         """
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,

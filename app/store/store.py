@@ -148,7 +148,8 @@ class Store(QueryBase):
     def new_run(self, answers: Answers, frozen: Mapping[str, Any], activity_id: int | None = None) -> Run:
         """A run that has not finished, to be stored by `add_run`; `frozen` is what it stores of its sheet.
 
-        Its id is 96 random bits, since knowing it is enough to see the run.
+        `activity_id` is the activity in which a student started it, None for practice. Its id is 96 random bits, since
+        knowing it is enough to see the run.
         """
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 

@@ -112,7 +112,6 @@ def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
 
 
 def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
-    """How many rows of a table belong to a student."""
     query = sa.select(sa.func.count()).select_from(table).where(table.c.student_id == student.id)
     return connection.scalar(query) or 0
 
@@ -219,25 +218,18 @@ def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     return {**same, "answers": answers, "tab_versions": versions, "version": version}
 
 
-def _combined_attendance(ours: Any, theirs: Any) -> dict[str, Any]:
-    """The earlier arrival, and a ticket if either handed one in."""
-    return {"arrived_at": min(ours.arrived_at, theirs.arrived_at), "ticket_in": ours.ticket_in or theirs.ticket_in}
-
-
-def _more_time(ours: Any, theirs: Any) -> dict[str, Any]:
-    """The longer extra time."""
-    return {"minutes": max(ours.minutes, theirs.minutes)}
-
-
 # The columns that, with student_id, are the key of a table with one row for each.
 _KEYS: Mapping[sa.Table, Sequence[str]] = {
     attendance: ("activity_id",),
     drafts: ("activity_id", "sheet_key"),
     extra_time: ("activity_id",),
 }
-# What becomes of two such rows with one key.
+# What becomes of two such rows with one key. The earlier arrival counts, a ticket of either, and the longer time.
 _COMBINED: Mapping[sa.Table, _Combine] = {
-    attendance: _combined_attendance,
+    attendance: lambda ours, theirs: {
+        "arrived_at": min(ours.arrived_at, theirs.arrived_at),
+        "ticket_in": ours.ticket_in or theirs.ticket_in,
+    },
     drafts: _combined_draft,
-    extra_time: _more_time,
+    extra_time: lambda ours, theirs: {"minutes": max(ours.minutes, theirs.minutes)},
 }

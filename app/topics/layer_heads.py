@@ -19,6 +19,7 @@ from app.topics.requirements import (
     CACHE_OF_KEYS_AND_VALUES,
     CACHE_OF_KNOWN_LENGTH,
     KV_CACHE,
+    MORE_THAN_ONE_HEAD,
     PLAIN_HEAD,
     Requirement,
 )
@@ -75,10 +76,7 @@ class LayerHeads:
 # What a layer needs to be dealt into heads as cards.
 SEVERAL_HEADS = (
     *PLAIN_HEAD,
-    Requirement(
-        lambda architecture, _tokens: architecture.H > 1,
-        N_("{model} has one attention head: choose a model with several, such as GPT-2."),
-    ),
+    MORE_THAN_ONE_HEAD,
 )
 # What it takes for one number of key/value heads to give the bytes of a model's KV cache.
 CACHE_OF_ALL_LAYERS = (

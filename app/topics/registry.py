@@ -23,6 +23,7 @@ from app.shapes.table import Tensor, TensorTable
 from app.topics import (
     attention_layer,
     bidirectional_head,
+    broadcasting,
     costs,
     cross_attention,
     decode_step,
@@ -34,10 +35,13 @@ from app.topics import (
     head_parameters,
     layer_parameters,
     lora,
+    model_costs,
     parameter_count,
     rotary_pairs,
+    same_shapes,
     scale_mask_softmax,
     single_head,
+    stored_weights,
     three_dimensions,
     whole_model,
 )
@@ -183,11 +187,14 @@ TOPICS: Mapping[str, Topic] = {
         attention_layer,
         three_dimensions,
         four_dimensions,
+        same_shapes,
+        broadcasting,
         decode_step,
         cross_attention,
         rotary_pairs,
         head_parameters,
         layer_parameters,
+        stored_weights,
         lora,
         feed_forward_width,
         whole_model,
@@ -195,6 +202,7 @@ TOPICS: Mapping[str, Topic] = {
         experts,
         costs,
         growth,
+        model_costs,
     )
 }
 # In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
@@ -209,18 +217,22 @@ _PRACTISED = (
     "bidirectional-head",
     "scale-mask-softmax",
     "three-dimensions",
+    "same-shapes",
     "cross-attention",
     "rotary-pairs",
     "layer-parameters",
+    "stored-weights",
     "parameter-count",
     "head-parameters",
     "feed-forward-width",
     "experts",
     "costs",
     "growth",
+    "model-costs",
     "lora",
     "attention-layer-latent",
     "four-dimensions",
+    "broadcasting",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)

@@ -139,6 +139,10 @@ OWN_PROJECTIONS = Requirement(
         "such as LLaMA 7B."
     ),
 )
+MORE_THAN_ONE_HEAD = Requirement(
+    lambda architecture, _tokens: architecture.H > 1,
+    N_("{model} has one attention head: choose a model with several, such as GPT-2."),
+)
 # Disentangled attention adds several products (He et al., arXiv:2006.03654).
 SCORES_OF_QUERIES_AND_KEYS = Requirement(
     lambda architecture, _tokens: architecture.position_bias != "disentangled",

@@ -31,30 +31,6 @@ def test_boxes_are_locked_once_no_attempt_is_left(
     assert not over.can_hand_in(attempts, handed_in=False)
 
 
-@pytest.mark.parametrize(
-    ("feedback", "phase", "before", "after"),
-    [
-        ("immediate", "open", True, True),
-        ("after_hand_in", "open", False, True),
-        ("after_close", "open", False, False),
-        ("after_close", "closing", False, False),
-        ("after_close", "closed", True, True),
-    ],
-)
-def test_marks_are_seen_when_the_policy_says(feedback: Any, phase: str, *, before: bool, after: bool) -> None:
-    """Before and after handing in; only an immediate check marks anything."""
-    current = rules(feedback=feedback, phase=phase)
-    assert (current.marks_visible(handed_in=False), current.marks_visible(handed_in=True)) == (before, after)
-    assert current.can_check == (feedback == "immediate")
-
-
-def test_an_exam_gives_no_help_until_it_is_closed() -> None:
-    """Neither drawings nor hints, whatever the policy for hints."""
-    during, afterwards = rules(exam=True, hints=True), rules(exam=True, hints=True, phase="closed")
-    assert (during.gives_help, during.gives_hints) == (False, False)
-    assert (afterwards.gives_help, afterwards.gives_hints, afterwards.shows_answers) == (True, True, True)
-
-
 def test_practice_marks_at_once_as_often_as_asked() -> None:
     """And never shows the answers unasked."""
     assert PRACTICE_RULES.attempts_left(1000) is None

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from simulation.browser import NoBrowserError, running_browser
 from simulation.server import Server
+from tests.helpers.browser import SERVE_PATIENTLY, WAIT_MS
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
+    """One browser for all tests, which wait for it up to WAIT_MS unless they say otherwise."""
+    expect.set_options(timeout=WAIT_MS)
     try:
         with running_browser() as browser:
             yield browser
@@ -25,7 +27,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One app for the tests that leave it running."""
-    server = Server(tmp_path_factory.mktemp("data"))
+    server = Server(tmp_path_factory.mktemp("data"), program=SERVE_PATIENTLY)
     server.start()
     yield server
     server.kill()
@@ -34,7 +36,7 @@ def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def own_app(tmp_path: Path) -> Iterator[Server]:
     """An app that a test may stop and start."""
-    server = Server(tmp_path / "data")
+    server = Server(tmp_path / "data", program=SERVE_PATIENTLY)
     server.start()
     yield server
     server.kill()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible_in_all_looks, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
     expect(page.locator("section.explanation")).to_be_visible()
     assert_accessible_in_all_looks(page)
     page.get_by_role("button", name="Run this head").click()
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     assert_accessible_in_all_looks(page)
     for address in (
         "/sheet?worksheet=qwen2.5-0.5b-grouped",
@@ -69,7 +69,7 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> 
     page.goto("/sheet")
     page.fill('input[name="queries.rows"]', "123,456,789,012")
     page.get_by_role("button", name="Run this head").click()
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     for width in (320, 360, 640):
         page.set_viewport_size({"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

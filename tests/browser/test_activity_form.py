@@ -11,7 +11,7 @@ from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import Lesson, open_lesson
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible_in_all_looks
 
 SHEETS = ("llama-7b", "qwen2.5-0.5b", "decode-gpt2")
 
@@ -43,12 +43,15 @@ def add_own_worksheet(lesson: Lesson) -> str:
 @pytest.mark.parametrize(
     "ticked",
     [
-        ("own",),
-        ("own", "llama-7b"),
-        ("bidirectional-bert-base", "bidirectional-t5-small", "letters-bidirectional-bert-base"),
-        ("llama-7b", "qwen2.5-0.5b"),
+        pytest.param(("own", "llama-7b"), id="the only one of a group, and one of another group"),
+        pytest.param(("own",), id="the only one of a group", marks=pytest.mark.slow),
+        pytest.param(
+            ("bidirectional-bert-base", "bidirectional-t5-small", "letters-bidirectional-bert-base"),
+            id="all of a group",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(("llama-7b", "qwen2.5-0.5b"), id="not all of a group", marks=pytest.mark.slow),
     ],
-    ids=["the only one of a group", "that and one of another group", "all of a group", "not all of a group"],
 )
 def test_an_activity_has_the_worksheets_that_were_ticked(
     browser: Browser, shared_app: Server, ticked: tuple[str, ...]
@@ -131,10 +134,12 @@ def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> No
     context.close()
 
 
+@pytest.mark.slow
 def test_from_a_copied_worksheet_to_a_handout_and_an_open_activity(browser: Browser, shared_app: Server) -> None:
     """In at most 15 clicks, of which none is on a rule: those are as a line says that can be changed."""
     lesson = open_lesson(shared_app, "Fifteen clicks")
     context = browser.new_context(base_url=shared_app.url, accept_downloads=True)
+    context.set_default_timeout(LONG_WAIT_MS)  # handouts are made
     context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
     page, clicks = context.new_page(), list[str]()
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from app.store import Store
 from simulation.server import Server
 from tests.helpers.anonymous_tickets import close_and_mix
-from tests.helpers.browser import assert_accessible, set_up_link
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, set_up_link
 from tests.helpers.shipped import LIBRARY
 
 SHEET = LIBRARY.variant("llama-7b")
@@ -146,7 +146,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     lous.set_offline(True)
     for blank in list(RIGHT)[1:7]:
         lou.fill(f"input[name='{blank}']", RIGHT[blank])
-    expect(lou.locator("output.saved")).to_contain_text("Not on the server yet", timeout=15_000)
+    expect(lou.locator("output.saved")).to_contain_text("Not on the server yet")
     assert_accessible(lou)
 
     fill_by_keyboard(kim, RIGHT)
@@ -155,7 +155,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     leave_a_ticket(kim, "Why seven of eight heads matter.")
 
     lous.set_offline(False)
-    expect(lou.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    expect(lou.locator("output.saved")).to_have_text("Saved", timeout=LONG_WAIT_MS)
     lou.reload()
     assert [lou.input_value(f"input[name='{blank}']") for blank in list(RIGHT)[:7]] == list(RIGHT.values())[:7]
     lou.get_by_role("button", name="Hand in").click()

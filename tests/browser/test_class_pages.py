@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from app.store import Store
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks, set_up_link
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible_in_all_looks, set_up_link
 from tests.helpers.clock import end_activity
 
 pytestmark = pytest.mark.slow
@@ -148,9 +148,9 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
     page.wait_for_load_state()
     own_app.kill()
     page.fill("input[name='keys.rows']", "31337")
-    expect(page.locator("output.saved")).to_contain_text("Not on the server yet", timeout=15_000)
+    expect(page.locator("output.saved")).to_contain_text("Not on the server yet")
     own_app.start()
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=LONG_WAIT_MS)
     [student] = store.roster.students(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
     [work] = store.classwork.progress(1, student.id).sheets.values()
     assert work.attempts == 0

@@ -85,6 +85,7 @@ def test_every_step_is_accessible(page: Page) -> None:
             assert_accessible_in_all_looks(page)
 
 
+@pytest.mark.slow
 def test_without_script_on_a_phone(browser: Browser, shared_app: Server) -> None:
     """Each check is a page that begins at the next question; nothing is wider than the screen."""
     context = browser.new_context(

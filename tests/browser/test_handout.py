@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible_in_all_looks, wait_until
 from tests.helpers.printed import read_pdf
 from tests.helpers.shipped import LIBRARY
 
@@ -76,8 +76,8 @@ def test_a_class_list_is_made_with_progress(page: Page) -> None:
     page.get_by_text("Print names on the sheets").click()
     page.get_by_label("Names", exact=True).fill("\n".join(f"Student {at}" for at in range(90)))
     page.get_by_role("button", name="Create a sheet for each name").click()
-    with page.expect_download(timeout=180_000) as download:
-        page.get_by_role("link", name="Download PDF").click(timeout=180_000)
+    with page.expect_download(timeout=LONG_WAIT_MS) as download:
+        page.get_by_role("link", name="Download PDF").click(timeout=LONG_WAIT_MS)
     assert download.value.path().read_bytes().startswith(b"%PDF")
 
 
@@ -130,7 +130,7 @@ def test_a_handout_is_made_without_script(browser: Browser, shared_app: Server) 
     page.get_by_text("Print names on the sheets").click()
     page.get_by_label("Names", exact=True).fill("Ada\nBo")
     page.get_by_role("button", name="Create a sheet for each name").click()
-    expect(page.get_by_role("link", name="Download PDF")).to_be_visible(timeout=180_000)
+    expect(page.get_by_role("link", name="Download PDF")).to_be_visible(timeout=LONG_WAIT_MS)
     context.close()
 
 

@@ -12,7 +12,7 @@ from app.sheets.library import Library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.server import Server
-from tests.helpers.browser import practise_one_head, unreachable, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, practise_one_head, unreachable, wait_until
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
@@ -52,7 +52,9 @@ def box(name: str) -> str:
 
 
 def assert_in_sight(element: Locator) -> None:
-    assert element.evaluate(IN_SIGHT), f"{element} is not in sight at {element.page.viewport_size}"
+    """Wait until it is: the page may still be moving."""
+    problem = f"{element} is not in sight at {element.page.viewport_size}"
+    wait_until(element.page, lambda: element.evaluate(IN_SIGHT), problem)
 
 
 def press(element: Locator, *, touch: bool) -> None:
@@ -109,35 +111,40 @@ def assert_all_said_in_sight(page: Page, *, touch: bool) -> None:
     assert_in_sight(first)
 
 
+@pytest.mark.parametrize(("width", "height"), one_in(len(PHONES), PHONES))
 @pytest.mark.parametrize("worksheet", one_in(3, ["llama-7b", "columns-qwen3-0.6b", "letters-llama-7b"]))
 def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
-    browser: Browser, shared_app: Server, worksheet: str
+    browser: Browser, shared_app: Server, worksheet: str, width: int, height: int
 ) -> None:
     """The first box by "Next box", with drawing and keys open; then, both folded, the diagnosis and each hint."""
-    context = browser.new_context(base_url=shared_app.url, has_touch=True, is_mobile=True, reduced_motion="reduce")
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True,
+        reduced_motion="reduce",
+    )  # fmt: skip
     page = context.new_page()
-    for tokens, (width, height) in enumerate(PHONES, 61):  # a new sheet for each size
-        page.set_viewport_size({"width": width, "height": height})
-        page.goto(f"/sheet?worksheet={worksheet}&tokens={tokens}")
-        press(page.locator("#next-box"), touch=True)
-        expect(page.locator("body.typing")).to_have_count(1)
-        assert_in_sight(page.locator("input[data-blank]:focus"))
-        fill_in(page, wide_heads(worksheet, tokens))
-        assert_in_sight(page.locator("input[data-blank]:focus"))  # the drawing has grown
-        assert_all_said_in_sight(page, touch=True)
-        expect(page.locator("body.typing")).to_have_count(1)
+    page.goto(f"/sheet?worksheet={worksheet}&tokens=61")
+    press(page.locator("#next-box"), touch=True)
+    expect(page.locator("body.typing")).to_have_count(1)
+    assert_in_sight(page.locator("input[data-blank]:focus"))
+    fill_in(page, wide_heads(worksheet, 61))
+    assert_in_sight(page.locator("input[data-blank]:focus"))  # the drawing has grown
+    assert_all_said_in_sight(page, touch=True)
+    expect(page.locator("body.typing")).to_have_count(1)
     context.close()
 
 
-def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(browser: Browser, shared_app: Server) -> None:
+@pytest.mark.parametrize(("width", "height"), one_in(2, DESKS))
+def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(
+    browser: Browser, shared_app: Server, width: int, height: int
+) -> None:
     """By the mouse, in windows of two heights."""
-    context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
+    context = browser.new_context(
+        base_url=shared_app.url, viewport={"width": width, "height": height}, reduced_motion="reduce"
+    )
     page = context.new_page()
-    for tokens, (width, height) in enumerate(DESKS, 71):
-        page.set_viewport_size({"width": width, "height": height})
-        page.goto(f"/sheet?tokens={tokens}")
-        fill_in(page, wide_heads("llama-7b", tokens))
-        assert_all_said_in_sight(page, touch=False)
+    page.goto("/sheet?tokens=71")
+    fill_in(page, wide_heads("llama-7b", 71))
+    assert_all_said_in_sight(page, touch=False)
     context.close()
 
 
@@ -225,7 +232,7 @@ def test_only_what_goes_wrong_is_read_out_while_a_sheet_is_typed(browser: Browse
             expect(page.locator("output.saved")).to_have_attribute("data-state", "waiting")
         said = page.evaluate("announced")
         assert said == [page.locator("output.saved").inner_text()]
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=LONG_WAIT_MS)
     assert page.evaluate("announced") == said
     context.close()
 
@@ -255,6 +262,7 @@ def test_a_score_is_that_of_the_last_check_once_a_box_is_changed(page: Page) -> 
     expect(stale).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_the_drawing_on_a_phone_says_what_does_not_fit_of_the_box(browser: Browser, shared_app: Server) -> None:
     """Not the first mismatch of the sheet: K columns against Q columns, then the rows of S."""
     context = browser.new_context(
@@ -273,6 +281,7 @@ def test_the_drawing_on_a_phone_says_what_does_not_fit_of_the_box(browser: Brows
     context.close()
 
 
+@pytest.mark.slow
 def test_a_level_that_is_passed_is_said_in_the_bar(browser: Browser, shared_app: Server) -> None:
     """Where the eye is, on a phone: by the button that leads on."""
     context = browser.new_context(

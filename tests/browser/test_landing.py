@@ -49,6 +49,7 @@ def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(browser: Br
     context.close()
 
 
+@pytest.mark.slow
 def test_on_a_phone_a_mismatch_is_in_the_frame(browser: Browser, shared_app: Server) -> None:
     """The bracket and both numbers are inside the drawing's box, in type that can be read, over no other text."""
     context = browser.new_context(base_url=shared_app.url, viewport=SCREENS["phone"])  # type: ignore[arg-type]
@@ -108,6 +109,7 @@ def test_the_start_page_is_light_and_waits_for_one_stylesheet(browser: Browser, 
     context.close()
 
 
+@pytest.mark.slow
 def test_the_start_page_is_accessible(browser: Browser, shared_app: Server) -> None:
     """At rest, with a mismatch and once everything fits."""
     context = browser.new_context(base_url=shared_app.url)

@@ -19,7 +19,7 @@ from app.store.queries import utc_now
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible
 from tests.helpers.shipped import LIBRARY
 
 pytestmark = pytest.mark.slow
@@ -51,12 +51,12 @@ class Lesson:
     activity: Activity
     teacher: Page
 
-    def phone(self, name: str, width: int = 360) -> BrowserContext:
-        """Enrol a student, in a browser of that width."""
+    def phone(self, name: str) -> BrowserContext:
+        """Enrol a student, in a browser as wide as a phone."""
         visitor, course = self.store.add_visitor(), self.store.courses.find(self.activity.course_id)
         assert course
         self.store.roster.enrol_new_student(course, name, visitor.id)
-        return self.device({"name": VISITOR_COOKIE, "value": visitor.token, "url": self.app.url}, width)
+        return self.device({"name": VISITOR_COOKIE, "value": visitor.token, "url": self.app.url})
 
     def device(self, cookie: dict[str, str] | None = None, width: int = 360) -> BrowserContext:
         """A browser profile with this cookie."""
@@ -217,7 +217,7 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
     assert_accessible(page)
     phone.set_offline(True)
     page.fill(box("queries.rows"), "777")
-    expect(page.locator(SAVED)).to_contain_text("Not on the server yet", timeout=10_000)
+    expect(page.locator(SAVED)).to_contain_text("Not on the server yet")
     lesson.teacher.goto(f"/activities/{lesson.activity.id}")
     lesson.teacher.locator("summary", has_text="Close").click()
     expect(lesson.teacher.locator("#working")).to_contain_text("2 students are working")
@@ -225,7 +225,7 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
     expect(lesson.teacher.locator(".heading .phase")).to_have_text(re.compile("Clos(ing|ed)"))
     lesson.teacher.wait_for_timeout(4000)  # what was on its way has arrived
     phone.set_offline(False)
-    expect(page.locator("#closing .banner")).to_contain_text("Closed at", timeout=40_000)
+    expect(page.locator("#closing .banner")).to_contain_text("Closed at", timeout=LONG_WAIT_MS)
     expect(page.locator(SAVED)).to_contain_text("not saved")
     assert page.input_value(box("queries.rows")) == "777"
     assert_accessible(page)
@@ -238,7 +238,7 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
 def find_work_after_closing(lesson: Lesson, phone: BrowserContext, page: Page) -> None:
     """Whoever never handed in is told on the open page; their work was auto-submitted, and counts."""
     page.fill(box("input.rows"), "100 ")
-    expect(page.locator("#closing .banner")).to_contain_text("Auto-submitted at closing", timeout=10_000)
+    expect(page.locator("#closing .banner")).to_contain_text("Auto-submitted at closing")
     page.locator("#closing a").click()
     expect(page.locator("tr.answer").first).to_be_visible()
     expect(page.locator(".result")).to_contain_text("All 14 boxes are correct.")

@@ -132,7 +132,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
             projector.keyboard.press("Enter")
             expect(menu).not_to_have_attribute("open", "")
             expect(undo).to_have_count(0)
-    expect(phase).to_have_text("Closed", timeout=15_000)
+    expect(phase).to_have_text("Closed")
     expect(undo).to_have_count(0)
     assert projector.evaluate("window.opened") == 1
     context.close()

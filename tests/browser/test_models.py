@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible_in_all_looks
+from tests.helpers.browser import SERVE_PATIENTLY, assert_accessible_in_all_looks
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The app, with a Hub that no one serves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        server = Server(tmp_path_factory.mktemp("data"))
+        server = Server(tmp_path_factory.mktemp("data"), program=SERVE_PATIENTLY)
         server.start()
     yield server
     server.kill()

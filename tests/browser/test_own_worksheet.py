@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible, set_up_link
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, set_up_link
 
 pytestmark = pytest.mark.slow
 
@@ -156,7 +156,7 @@ def printed(teacher: Page, activity: str) -> str:
     teacher.goto(f"{activity}/handout")
     teacher.get_by_role("button", name="Create one for each student").click()
     link = teacher.get_by_role("link", name=re.compile("PDF"))
-    expect(link).to_be_visible(timeout=180_000)
+    expect(link).to_be_visible(timeout=LONG_WAIT_MS)
     address = link.get_attribute("href")
     assert address
     pdf = pypdfium2.PdfDocument(teacher.request.get(address).body())

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from simulation.server import Server
-from tests.helpers.browser import wait_until
+from tests.helpers.browser import LONG_WAIT_MS, wait_until
 from tests.helpers.shipped import LIBRARY
 
 # Whether a finger on the middle of an element would reach it: it is in the window, whole, and nothing lies above it.
@@ -44,10 +44,15 @@ def bounds(element: Locator) -> tuple[float, float, float, float]:
     return box["x"], box["y"], box["width"], box["height"]
 
 
+def assert_reachable(target: Locator) -> None:
+    """Wait until a finger would reach it: the page may still be moving."""
+    wait_until(target.page, lambda: target.evaluate(REACHABLE), f"{target} cannot be reached")
+
+
 def tap(target: Locator) -> None:
     """Tap what is in sight, else fail: playwright itself would scroll to it."""
     expect(target).to_have_count(1)
-    assert target.evaluate(REACHABLE), f"{target} cannot be reached"
+    assert_reachable(target)
     x, y, width, height = bounds(target)
     target.page.touchscreen.tap(x + width / 2, y + height / 2)
 
@@ -59,16 +64,19 @@ def type_by_keys(page: Page, text: str) -> None:
 
 
 def assert_typing_in_sight(page: Page) -> None:
-    """The box with the focus, its sentence, and the drawing of its row can be seen."""
+    """The box with the focus, its sentence, and the drawing of its row can be seen, once the page has moved."""
     box = page.locator("input[data-blank]:focus")
-    assert box.evaluate(REACHABLE)
+    assert_reachable(box)
     sentence = page.locator(f"[id='{box.get_attribute('aria-describedby')}']")
-    assert not sentence.inner_text().strip() or sentence.evaluate(REACHABLE)
+    if sentence.inner_text().strip():
+        assert_reachable(sentence)
     picture = page.locator(".figures figure.current svg, .figures svg[data-frames]").filter(visible=True).first
-    _left, top, width, height = bounds(picture)
-    assert top >= 0
-    assert top + height <= bounds(page.locator(".dock"))[1] + 1
-    assert min(width, height) >= 60
+
+    def is_above_the_bar() -> bool:
+        _left, top, width, height = bounds(picture)
+        return top >= 0 and top + height <= bounds(page.locator(".dock"))[1] + 1 and min(width, height) >= 60
+
+    wait_until(page, is_above_the_bar, "the drawing is not in sight")
 
 
 def answers_of(page: Page) -> dict[str, str]:
@@ -99,8 +107,8 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     expect(phone.get_by_role("status").first).to_contain_text("11 of 14")
     expect(phone.locator(".keys")).to_be_hidden()  # until a box is touched, what is said has the room
     first = phone.locator("input[name='queries.columns']")
-    assert first.evaluate(REACHABLE)
-    assert phone.locator(f"[id='{first.get_attribute('aria-describedby')}']").evaluate(REACHABLE)
+    assert_reachable(first)
+    assert_reachable(phone.locator(f"[id='{first.get_attribute('aria-describedby')}']"))
     tap(phone.locator("#next-box"))
     for box in wrong:
         expect(phone.locator(f"input[name='{box}']")).to_be_focused()
@@ -113,8 +121,9 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     tap(phone.locator("#check"))
     expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")
     expect(phone.locator(".keys")).to_be_hidden()
-    expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=60_000)  # the head has run, in the background
-    assert phone.locator("#agreement").evaluate(REACHABLE)
+    # The head has run, in the background.
+    expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=LONG_WAIT_MS)
+    assert_reachable(phone.locator("#agreement"))
     with phone.expect_navigation():
         tap(phone.locator("#another"))
     assert all(box.input_value() == "" for box in phone.locator("input[data-blank]").all())
@@ -142,11 +151,12 @@ def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: 
     assert box.get_attribute("inputmode") == "none"
 
 
+@pytest.mark.slow
 def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phone: Page) -> None:
     """The first box is on the first screen; each answer is one key, and Next another: 28 taps in all, with Check."""
     phone.set_viewport_size({"width": 360, "height": 640})
     phone.goto("/sheet")
-    assert phone.locator("input[data-blank]").first.evaluate(REACHABLE)
+    assert_reachable(phone.locator("input[data-blank]").first)
     right = answers_of(phone)
     tap(phone.locator("#next-box"))
     for box, answer in right.items():

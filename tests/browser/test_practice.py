@@ -64,6 +64,7 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
     assert sheet_on(page, library) == fourth
 
 
+@pytest.mark.slow
 def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) -> None:
     """Type, Tab, Enter checks; Enter goes on, and the skip link leads to the boxes of the next sheet."""
     practise_one_head(page)

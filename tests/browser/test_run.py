@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.helpers.browser import wait_until
+from tests.helpers.browser import LONG_WAIT_MS, wait_until
 
 
 def start(page: Page, answers: dict[str, str]) -> None:
@@ -45,8 +45,9 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
     """What torch reports for LLaMA 7B and 100 tokens, beside what was typed, with device, time, code and picture."""
     with without_news(page):
         start(page, {"queries.rows": "100", "queries.columns": "4096", "scores.rows": "100"})
-        expect(page.locator("#run").get_by_role("button", name="Cancel")).to_be_visible()  # running, or waiting
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+        # It runs, or waits for others.
+        expect(page.locator("#run").get_by_role("button", name="Cancel")).to_be_visible()
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     shapes = page.locator("table.compared code").all_inner_texts()[1:]
     assert shapes == [
         "(100, 4096)",
@@ -77,7 +78,7 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
 def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
     """Every pixel right of the diagonal is clear, and every row has one that is not."""
     start(page, {"queries.rows": "100"})
-    expect(page.locator(".weights img")).to_be_visible(timeout=60_000)
+    expect(page.locator(".weights img")).to_be_visible(timeout=LONG_WAIT_MS)
     opacity = page.locator(".weights img").evaluate(
         """async image => {
           await image.decode();
@@ -99,7 +100,7 @@ def test_a_run_can_be_left_and_found_again(page: Page) -> None:
     with without_news(page):
         start(page, {"queries.rows": "99"})
         page.get_by_role("link", name="come back to this run").click()
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     page.reload()
     expect(page.locator("table.compared")).to_contain_text("99")
 
@@ -110,9 +111,9 @@ def test_too_large_a_head_is_refused_with_its_bytes_and_runs_on_meta(page: Page)
     page.goto("/sheet?worksheet=llama-7b&tokens=1000000")
     start(page, {"queries.rows": "1000000"})
     problem = page.locator("#run .problem")
-    expect(problem).to_contain_text("bytes", timeout=60_000)
+    expect(problem).to_contain_text("bytes", timeout=LONG_WAIT_MS)
     page.locator("#run").get_by_role("button", name="Run").click()
-    expect(page.locator("table.compared")).to_contain_text("(1000000, 1000000)", timeout=60_000)
+    expect(page.locator("table.compared")).to_contain_text("(1000000, 1000000)", timeout=LONG_WAIT_MS)
     expect(page.locator("#run")).to_contain_text("meta")
 
 
@@ -121,11 +122,11 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     """Query head 9 of Qwen2.5 0.5B, seven to a key/value head, reads key/value head 1."""
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
     start(page, {"queries.rows": "50"})
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     page.locator("#run summary", has_text="Run again").click()
     page.locator("#run").get_by_label("Query head").fill("9")
     page.locator("#run").get_by_role("button", name="Run").click()
-    expect(page.locator("#run")).to_contain_text("Query head 9 uses key/value head 1", timeout=60_000)
+    expect(page.locator("#run")).to_contain_text("Query head 9 uses key/value head 1", timeout=LONG_WAIT_MS)
 
 
 @pytest.mark.slow
@@ -133,7 +134,7 @@ def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
     """Tokens are columns on the sheet and rows in the code: torch's (45, 128) agrees with 128 × 45, as is said."""
     page.goto("/sheet?worksheet=columns-qwen3-0.6b")
     start(page, {"queries.rows": "128", "queries.columns": "45", "keys.rows": "45"})
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     queries = page.locator("table.compared tr", has_text="Queries")
     assert queries.locator("code").inner_text() == "(45, 128)"
     assert queries.locator(".same").all_inner_texts() == ["128", "45"]

@@ -15,7 +15,7 @@ from app.store import Activity, Plan, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, wait_until
 from tests.helpers.clock import end_activity
 
 ROWS, COLUMNS = "input[name='queries.rows']", "input[name='queries.columns']"
@@ -85,6 +85,7 @@ def test_two_tabs_merge_and_each_shows_what_the_other_changed(devices: Devices) 
     context.close()
 
 
+@pytest.mark.slow
 def test_a_check_marks_what_another_device_has_changed(devices: Devices) -> None:
     """The laptop shows an old text when Check is pressed there: the new one appears, with its mark."""
     laptop, phone = devices.open(), devices.open()
@@ -114,7 +115,7 @@ def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) ->
     page.get_by_role("button", name="Check").click()
     expect(page.locator(RESULT)).to_contain_text("can’t be reached")
     phone.set_offline(False)
-    expect(page.locator(SAVED)).to_have_text("Saved", timeout=40_000)
+    expect(page.locator(SAVED)).to_have_text("Saved", timeout=LONG_WAIT_MS)
     expect(page.locator(RESULT)).to_be_empty()
     assert devices.stored() == {"queries.rows": "phone", "queries.columns": "128"}
     type_and_save(fast, "input[name='keys.rows']", "7")
@@ -144,7 +145,7 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
     assert devices.stored() == {"queries.rows": "old"}
     type_and_save(other, ROWS, "new")
     losing = False
-    expect(page.locator(SAVED)).to_have_text("Saved", timeout=40_000)
+    expect(page.locator(SAVED)).to_have_text("Saved", timeout=LONG_WAIT_MS)
     expect(page.locator(ROWS)).to_have_value("new")
     assert devices.stored() == {"queries.rows": "new"}
     first.close()
@@ -163,7 +164,7 @@ def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
 
     page.route("**/save", fail)
     page.fill(ROWS, "12")
-    expect(page.locator(SAVED)).to_have_attribute("data-state", "refused", timeout=20_000)
+    expect(page.locator(SAVED)).to_have_attribute("data-state", "refused")
     page.wait_for_timeout(9000)  # longer than the next pause would have been
     assert len(asked) == 3
     page.unroute("**/save")
@@ -200,6 +201,7 @@ def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices
     context.close()
 
 
+@pytest.mark.slow
 def test_a_refusal_is_told_in_the_servers_words_and_only_closed_means_closed(devices: Devices) -> None:
     """An activity whose opening was put off says so, not that it has closed. Closed: the value can be copied."""
     context = devices.open()

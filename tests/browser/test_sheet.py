@@ -9,17 +9,8 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from simulation.browser import load
 from simulation.server import Server
-
-# The classic half-sheet, worked out by hand: 100 tokens, width 4096, heads of 4096/32 = 128.
-LLAMA_KEY = {
-    "input": (100, 4096),
-    "queries": (100, 128),
-    "keys": (100, 128),
-    "values": (100, 128),
-    "scores": (100, 100),
-    "weights": (100, 100),
-    "output": (100, 4096),
-}
+from tests.helpers.answer_keys import KEY, LLAMA
+from tests.helpers.browser import LONG_WAIT_MS
 
 
 def box(page: Page, blank: str) -> str:
@@ -29,14 +20,6 @@ def box(page: Page, blank: str) -> str:
 def fill(page: Page, answers: dict[str, str]) -> None:
     for blank, text in answers.items():
         page.fill(box(page, blank), text)
-
-
-def right_answers() -> dict[str, str]:
-    return {
-        f"{key}.{axis}": str(size)
-        for key, shape in LLAMA_KEY.items()
-        for axis, size in zip(("rows", "columns"), shape, strict=True)
-    }
 
 
 def mark(page: Page, blank: str) -> str | None:
@@ -53,10 +36,10 @@ def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
 
 def test_all_right_is_said_and_marked(page: Page) -> None:
     """The key worked out by hand gets fourteen ticks."""
-    fill(page, right_answers())
+    fill(page, KEY)
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_have_text("All 14 boxes are correct.")
-    assert [mark(page, blank) for blank in right_answers()] == ["right"] * 14
+    assert [mark(page, blank) for blank in KEY] == ["right"] * 14
 
 
 def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
@@ -105,6 +88,7 @@ def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> Non
     expect(page.locator("path.arc.mismatch")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> None:
     """An output as narrow as a head, an input as wide as the model: outline and sentence; mended, both go."""
     fill(page, {"input.rows": "100", "input.columns": "4096", "output.rows": "100", "output.columns": "128"})
@@ -116,6 +100,7 @@ def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> N
     expect(page.locator("figcaption .mismatch")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_lengths_follow_the_scale(page: Page) -> None:
     """4096 is drawn √(4096/1000) = 2.02 times as long as 1000, and 4.096 times on the true scale."""
     fill(page, {"input.rows": "1000", "input.columns": "4096"})
@@ -144,7 +129,7 @@ def test_answers_come_only_after_an_attempt(page: Page) -> None:
     shown = page.locator("tr.answer td:not(.times)")
     expect(shown).to_have_count(14)
     numbers = [int(text.split("\n")[0]) for text in shown.all_inner_texts()]
-    assert numbers == [size for shape in LLAMA_KEY.values() for size in shape]
+    assert numbers == list(LLAMA.values())
     assert page.input_value(box(page, "queries.rows")) == "90"
 
 
@@ -187,7 +172,7 @@ def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
     page.fill(box(page, "queries.rows"), "101")
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
     page.goto("/sheet")
-    assert page.input_value(box(page, "queries.rows")) == "101"
+    expect(page.locator(box(page, "queries.rows"))).to_have_value("101")
 
 
 def test_what_was_typed_before_the_script_had_come_is_saved(browser: Browser, shared_app: Server) -> None:
@@ -229,7 +214,7 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("can’t be reached")
     own_app.start()
-    expect(page.locator("output.saved")).to_have_text("Saved", timeout=40_000)
+    expect(page.locator("output.saved")).to_have_text("Saved", timeout=LONG_WAIT_MS)
     own_app.kill()
     page.fill('input[name="keys.columns"]', "129")
     expect(page.locator("output.saved")).to_contain_text("saved in this browser")
@@ -254,6 +239,7 @@ def test_a_save_that_overtakes_a_reload_is_shown(page: Page) -> None:
     expect(page.locator(box(page, "keys.columns"))).to_have_value("129")
 
 
+@pytest.mark.slow
 def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: Browser) -> None:
     """Someone else opens the link and finds the sheet, and nothing typed."""
     page.goto("/sheet?worksheet=llama-7b&model=mistral-7b&tokens=64")
@@ -271,7 +257,7 @@ def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: 
 
 def test_hints_go_further_and_never_tell(page: Page) -> None:
     """By the keyboard, the focus staying on the button: two hints beyond the nudge, no right number in any."""
-    fill(page, right_answers() | dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096"))
+    fill(page, KEY | dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096"))
     page.get_by_role("button", name="Check").click()
     said = [page.locator("p.diagnosis").inner_text()]
     page.get_by_role("button", name="Hint").press("Enter")
@@ -294,9 +280,10 @@ def test_hints_go_further_and_never_tell(page: Page) -> None:
     assert page.evaluate("document.activeElement.textContent") == "Run this head"
 
 
+@pytest.mark.slow
 def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> None:
     """A button that goes leaves the others as they were: Check checks, and the run's button runs nothing else."""
-    fill(page, right_answers() | {"output.columns": "128"})
+    fill(page, KEY | {"output.columns": "128"})
     page.get_by_role("button", name="Check").click()
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()
@@ -311,12 +298,13 @@ def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> N
     expect(page.locator("section.explanation figure")).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
     """From the top of the page: skip link, tab to the first box, fill in by tabbing, Enter checks, tab to the run."""
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the boxes"
     page.focus(box(page, "input.rows"))
-    for text in right_answers().values():
+    for text in KEY.values():
         page.keyboard.type(text)
         page.keyboard.press("Tab")
     page.focus(box(page, "output.columns"))
@@ -327,7 +315,7 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
         if page.evaluate("document.activeElement.textContent") == "Run this head":
             break
     page.keyboard.press("Enter")
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
 
 
 def test_focus_lights_the_side_in_the_drawing(page: Page) -> None:
@@ -356,7 +344,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
     expect(page).to_have_url(re.compile("/runs/"))
-    expect(page.locator("table.compared")).to_be_visible(timeout=60_000)
+    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     context.close()
 
 

@@ -13,7 +13,7 @@ from app.sheets.variant import Variant
 from app.store import Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.server import Server
-from tests.helpers.browser import practise_one_head
+from tests.helpers.browser import LONG_WAIT_MS, practise_one_head
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.slow import one_in
 from tests.helpers.stored_class import enrol_student
@@ -98,7 +98,7 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     expect(page.locator(".misconception-groups li[data-state=again]")).to_contain_text("Head dimension")
 
     agreement = page.locator("#agreement")
-    expect(agreement).to_contain_text("PyTorch agrees", timeout=60_000)
+    expect(agreement).to_contain_text("PyTorch agrees", timeout=LONG_WAIT_MS)
     expect(agreement).to_contain_text(f"({truth['output.rows']}, {truth['output.columns']})")
     agreement.get_by_role("link").click()
     expect(page.locator("#run")).to_be_focused()
@@ -123,6 +123,7 @@ def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
     expect(page.locator(".path")).to_contain_text("1 of 2")
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_app: Server, library: Library) -> None:
     """All matrices in colour and none outside of the frame, above the bar with the button that is next."""
     context = browser.new_context(
@@ -138,6 +139,7 @@ def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_a
     context.close()
 
 
+@pytest.mark.slow
 def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app: Server, library: Library) -> None:
     """With reduced motion no arc is animated; the rest is the same, and a sheet of one's own choice leads on too."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
@@ -147,7 +149,7 @@ def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app:
     check(page, right(library.variant("llama-7b")))
     expect(page.locator("#next")).to_be_focused()
     assert played(page) == []
-    expect(page.locator("#agreement")).to_contain_text("(100, 4096)", timeout=60_000)
+    expect(page.locator("#agreement")).to_contain_text("(100, 4096)", timeout=LONG_WAIT_MS)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("worksheet=(?!llama-7b&)"))
     context.close()
@@ -182,7 +184,7 @@ def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Se
     assert played(page)
     assert primary_buttons(page) == ["Hand in"]
     expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
-    expect(page.locator("#agreement")).to_contain_text("O is (100, 4096)", timeout=60_000)
+    expect(page.locator("#agreement")).to_contain_text("O is (100, 4096)", timeout=LONG_WAIT_MS)
     page.get_by_role("button", name="Hand in").click()
     expect(page.locator("#next")).to_be_visible()
     assert len(primary_buttons(page)) == 1

@@ -20,7 +20,7 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
 from tests.helpers.anonymous_tickets import close_and_mix
-from tests.helpers.browser import assert_accessible, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, wait_until
 from tests.helpers.clock import end_activity
 
 pytestmark = pytest.mark.slow
@@ -121,10 +121,12 @@ def test_a_busy_server_saves_first_and_draws_later(browser: Browser, tmp_path: P
         page = phone.new_page()
         page.goto(opened.sheet_path)
         side = page.locator("#figures [data-blank='input.columns']").first
-        page.locator("input[name='input.columns']").fill("4096")
-        expect(page.locator("output.saved")).to_have_text("Saved")
         expect(side).to_have_attribute("data-size", "?")
-        expect(side).to_have_attribute("data-size", "4096", timeout=8_000)
+        with page.expect_response("**/save") as saved:
+            page.locator("input[name='input.columns']").fill("4096")
+        assert (saved.value.headers["x-drawing"], "<svg" in saved.value.text()) == ("later", False)
+        expect(page.locator("output.saved")).to_have_text("Saved")
+        expect(side).to_have_attribute("data-size", "4096")
         phone.close()
         store.close()
     finally:
@@ -174,7 +176,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones
     page.get_by_label("muddiest").fill(f"{WRITTEN} One more.")
     assert_accessible(page)
     lesson.app.start()
-    expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=40_000)
+    expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=LONG_WAIT_MS)
     wait_until(page, "localStorage.length === 0")
     close_and_mix(lesson.store, lesson.activity)
     [answer] = lesson.store.exit_tickets.answers(lesson.activity.id)
@@ -257,11 +259,11 @@ def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Phones)
         page.fill("input[name='queries.columns']", "128")
         expect(page.locator(saved)).to_contain_text("Not on the server yet")
         expect(page.locator("input[name='queries.rows']")).to_have_value("100")
-    expect(page.locator(saved)).to_have_text("Saved", timeout=40_000)
+    expect(page.locator(saved)).to_have_text("Saved", timeout=LONG_WAIT_MS)
     with full(lesson.app):
         page.fill("input[name='keys.rows']", "100")
         expect(page.locator(saved)).to_contain_text("Not on the server yet")
-    expect(page.locator(saved)).to_have_text("Saved", timeout=40_000)
+    expect(page.locator(saved)).to_have_text("Saved", timeout=LONG_WAIT_MS)
     assert statuses[503] >= 4
     page.get_by_role("button", name="Hand in").click()
     page.get_by_role("button", name="Hand in anyway").click()

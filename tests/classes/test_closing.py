@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,43 +19,32 @@ from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
-from app.store import Activity, Attempt, Course, NewAttempt, Plan, Policies, Store, Student
+from app.store import Activity, Attempt, NewAttempt, Plan, Policies, Store, Student
 from app.store.tables import activities
-from simulation.lesson import add_teacher
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF
 from tests.helpers.clock import Clock, end_activity
-from tests.helpers.stored_class import record, save
+from tests.helpers.running_activity import RunningActivity
+from tests.helpers.stored_class import save
 
 
-@dataclass
-class Lesson:
+class Lesson(RunningActivity):
     """An open activity with two sheets, and students who type in it."""
 
-    library: Library
-    store: Store
-    course: Course
-    activity: Activity
-
-    def student(self, name: str) -> Student:
-        """Enrol a student."""
-        return self.store.roster.enrol_new_student(self.course, name, self.store.add_visitor().id)[0]
+    def __init__(self, library: Library, store: Store, policies: Policies) -> None:
+        super().__init__(library, store, ("llama-7b", "qwen2.5-0.5b"), policies)
 
     def type(self, student: Student, answers: Mapping[str, str], number: int = 1) -> None:
         """Save a draft of the sheet of that number."""
         sheet = student_sheet(self.library, self.store, self.activity, student, number)
         save(self.store, sheet.key, answers, sizes=sheet.sizes)
 
-    def hand_in(self, student: Student, answers: Mapping[str, str], *, on_paper: bool = False) -> None:
-        """Hand the first sheet in; on paper, it becomes the draft of a student who has none."""
+    def hand_in_on_paper(self, student: Student, answers: Mapping[str, str]) -> None:
+        """Hand the first sheet in, which becomes the draft of a student who has none."""
         sheet = student_sheet(self.library, self.store, self.activity, student, 1)
         graded = stored_marks(sheet.variant, grade(sheet.variant, answers))
-        client_id = f"{student.id} {len(self.attempts())}"
-        if on_paper:
-            new = NewAttempt(answers, sheet.sizes, graded, client_id, handed_in=True)
-            self.store.classwork.hand_in_papers([(sheet.key, new)])
-        else:
-            record(self.store, sheet.key, answers, graded, client_id=client_id, sizes=sheet.sizes)
+        new = NewAttempt(answers, sheet.sizes, graded, f"{student.id} on paper", handed_in=True)
+        self.store.classwork.hand_in_papers([(sheet.key, new)])
 
     def attempts(self) -> list[Attempt]:
         """Every attempt, the oldest first."""
@@ -70,18 +59,10 @@ class Lesson:
         Closing(self.library, self.store).settle_all()
 
 
-def lesson_of(library: Library, store: Store, policies: Policies) -> Lesson:
-    course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
-    content = freeze(library, ("llama-7b", "qwen2.5-0.5b"), None)
-    activity = store.activities.add(course, Plan("Week 3", None, policies), content)
-    store.activities.set_state(activity, "open")
-    return Lesson(library, store, course, activity)
-
-
 @pytest.fixture
 def lesson(library: Library, store: Store) -> Lesson:
     """Marks are shown at the end, and two attempts are allowed."""
-    return lesson_of(library, store, Policies(feedback="after_close", max_attempts=2))
+    return Lesson(library, store, Policies(feedback="after_close", max_attempts=2))
 
 
 def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock: Clock) -> None:
@@ -91,15 +72,15 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
     kim, lee, max_, ada, bo, eve = map(lesson.student, ("Kim", "Lee", "Max", "Ada", "Bo", "Eve"))
     lesson.type(kim, KEY)
     lesson.type(kim, {"queries.rows": "100"}, number=2)
-    lesson.hand_in(lee, HALF)
+    lesson.attempt(lee, HALF)
     lesson.type(lee, {**HALF, "output.rows": " ", "queries.columns": f"{HALF['queries.columns']} "})
     lesson.type(max_, {"queries.rows": "what?", "keys.rows": ""})
     lesson.type(ada, HALF)
-    lesson.hand_in(ada, KEY, on_paper=True)
+    lesson.hand_in_on_paper(ada, KEY)
     for answers in ({"queries.rows": "1"}, {"queries.rows": "2"}):
-        lesson.hand_in(bo, answers)
+        lesson.attempt(bo, answers)
     lesson.type(bo, KEY)
-    lesson.hand_in(eve, HALF)
+    lesson.attempt(eve, HALF)
     clock.pass_seconds(1)
     lesson.type(eve, KEY)
     before = len(lesson.attempts())
@@ -119,9 +100,7 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
         (True, True, False, True)
     }
     assert not any(attempt.auto_submitted for attempt in lesson.attempts()[:before])
-    current = lesson.store.activities.find(lesson.activity.id)
-    assert current
-    assert current.phase(lesson.store.now()) == "closed"
+    assert lesson.activity.phase(lesson.store.now()) == "closed"
 
 
 def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock: Clock) -> None:
@@ -134,25 +113,21 @@ def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock
     lesson.settle()
     assert [attempt.student_id for attempt in lesson.attempts()] == [kim.id]
     clock.pass_minutes(-119)
-    current = lesson.store.activities.find(lesson.activity.id)
-    assert current
-    assert current.phase(lesson.store.now()) == "open"
+    assert lesson.activity.phase(lesson.store.now()) == "open"
     lesson.type(lee, KEY)
     lesson.settle()
     assert len(lesson.attempts()) == 1
     clock.pass_minutes(60)
     lesson.settle()
     assert [(attempt.student_id, attempt.score) for attempt in lesson.attempts()][1:] == [(lee.id, 14)]
-    closed = lesson.store.activities.find(lesson.activity.id)
-    assert closed
-    assert closed.phase(lesson.store.now()) == "closed"
+    assert lesson.activity.phase(lesson.store.now()) == "closed"
     lesson.settle()
     assert len(lesson.attempts()) == 2
 
 
 def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> None:
     """And the activity is closed as soon as it has ended."""
-    lesson = lesson_of(library, store, Policies(auto_submit=False))
+    lesson = Lesson(library, store, Policies(auto_submit=False))
     lesson.type(lesson.student("Kim"), KEY)
     assert lesson.end().phase(lesson.store.now()) == "closed"
     lesson.settle()
@@ -181,9 +156,7 @@ def test_what_is_typed_after_reopening_is_auto_submitted_at_the_next_end(lesson:
     lesson.type(kim, HALF)
 
     def close() -> None:
-        current = lesson.store.activities.find(lesson.activity.id)
-        assert current
-        lesson.store.activities.close(current, clock.now)
+        lesson.store.activities.close(lesson.activity, clock.now)
 
     close()
     clock.pass_minutes(5)
@@ -192,9 +165,7 @@ def test_what_is_typed_after_reopening_is_auto_submitted_at_the_next_end(lesson:
     assert lesson.attempts() == []
     clock.pass_minutes(6)
     lesson.settle()
-    ended = lesson.store.activities.find(lesson.activity.id)
-    assert ended
-    lesson.store.activities.change(ended, replace(ended.plan, closes_at=None))
+    lesson.store.activities.change(lesson.activity, replace(lesson.activity.plan, closes_at=None))
     clock.pass_seconds(1)
     lesson.type(kim, KEY)
     close()
@@ -209,24 +180,20 @@ def test_what_was_handed_in_on_time_is_not_replaced_by_what_was_only_typed_late(
     library: Library, store: Store, clock: Clock
 ) -> None:
     """Kim types over a box of a sheet that is in; what was submitted for Lee, who handed in nothing, is replaced."""
-    lesson = lesson_of(library, store, Policies(late_minutes=60))
+    lesson = Lesson(library, store, Policies(late_minutes=60))
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
-    lesson.hand_in(kim, KEY)
+    lesson.attempt(kim, KEY)
     lesson.type(lee, HALF)
     lesson.store.activities.close(lesson.activity)
     clock.pass_minutes(10)
     lesson.type(kim, {**KEY, "keys.rows": "7"})
     clock.pass_minutes(60)
     lesson.settle()
-    ended = lesson.store.activities.find(lesson.activity.id)
-    assert ended
-    lesson.store.activities.change(ended, replace(ended.plan, closes_at=None))
+    lesson.store.activities.change(lesson.activity, replace(lesson.activity.plan, closes_at=None))
     clock.pass_seconds(1)
     lesson.type(kim, {**KEY, "keys.rows": "8"})
     lesson.type(lee, KEY)
-    reopened = lesson.store.activities.find(lesson.activity.id)
-    assert reopened
-    lesson.store.activities.close(reopened)
+    lesson.store.activities.close(lesson.activity)
     clock.pass_minutes(70)
     lesson.settle()
     assert [(attempt.student_id, attempt.score, attempt.late) for attempt in lesson.attempts()] == [

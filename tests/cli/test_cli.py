@@ -19,17 +19,9 @@ import pytest
 from app import __version__
 from app.cli import COMMANDS_BY_MODULE, main
 from app.settings import PROJECT, Settings
+from tests.helpers.model_imports import SMALL_LLAMA
 
 ENTRY = [sys.executable, "-c", "from app.cli import main; main()"]
-CONFIG: dict[str, Any] = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "num_hidden_layers": 2,
-}
 
 
 def read_pdf(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -64,13 +56,13 @@ def config(tmp_path: Path) -> Path:
     """A config.json in a folder called tiny."""
     path = tmp_path / "tiny" / "config.json"
     path.parent.mkdir()
-    path.write_text(json.dumps(CONFIG), encoding="utf-8")
+    path.write_text(json.dumps(SMALL_LLAMA), encoding="utf-8")
     return path
 
 
 def changed(config: Path, **changes: object) -> str:
     """The path of the same config with other values, None for a field taken away."""
-    left = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
+    left = {key: value for key, value in {**SMALL_LLAMA, **changes}.items() if value is not None}
     config.write_text(json.dumps(left), encoding="utf-8")
     return str(config)
 

@@ -20,13 +20,10 @@ from app import cli
 from app.exchange import hub
 from app.exchange.hub import HubError, fetch_config, repository_name
 from app.settings import Settings
+from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.running_app import make_app
 
-CONFIG = {
-    "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "intermediate_size": 128, "vocab_size": 100, "num_hidden_layers": 2,
-}  # fmt: skip
-GOOD = json.dumps(CONFIG).encode()
+GOOD = json.dumps(SMALL_LLAMA).encode()
 REFUSALS = {
     "org/gone": (404, "RepoNotFound"),
     "org/private": (401, "RepoNotFound"),
@@ -134,7 +131,7 @@ def problem(name: str, cache: Path, *, allowed: bool = True) -> HubError:
 
 def test_a_config_comes_by_its_name(fake: FakeHub, tmp_path: Path) -> None:
     """The parsed file, asked for at HF_ENDPOINT, and no other file of the model."""
-    assert fetch_config("org/good", tmp_path, allowed=True) == CONFIG
+    assert fetch_config("org/good", tmp_path, allowed=True) == SMALL_LLAMA
     assert {path for path, _ in fake.asked} == {"/org/good/resolve/main/config.json"}
 
 
@@ -157,13 +154,13 @@ def test_no_token_is_sent(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_renamed_model_is_followed(fake: FakeHub, tmp_path: Path) -> None:
     """The Hub answers the old name with the address of the new one."""
-    assert fetch_config("org/renamed", tmp_path, allowed=True) == CONFIG
+    assert fetch_config("org/renamed", tmp_path, allowed=True) == SMALL_LLAMA
 
 
 def test_an_unchanged_file_is_downloaded_once(fake: FakeHub, tmp_path: Path) -> None:
     """The second time the hub is only asked whether the file is still the same."""
     for _ in range(2):
-        assert fetch_config("org/good", tmp_path, allowed=True) == CONFIG
+        assert fetch_config("org/good", tmp_path, allowed=True) == SMALL_LLAMA
         fake.sent, first = 0, fake.sent
     assert (first, len(fake.asked)) == (0, 2)
 
@@ -195,8 +192,8 @@ def test_large_files_may_lie_in_the_hubs_own_storage(fake: FakeHub) -> None:
 def test_a_changed_file_is_downloaded_again(fake: FakeHub, tmp_path: Path) -> None:
     """What the hub has now is what is read."""
     fetch_config("org/good", tmp_path, allowed=True)
-    fake.files["org/good"] = json.dumps({**CONFIG, "hidden_size": 128}).encode()
-    assert fetch_config("org/good", tmp_path, allowed=True) == {**CONFIG, "hidden_size": 128}
+    fake.files["org/good"] = json.dumps({**SMALL_LLAMA, "hidden_size": 128}).encode()
+    assert fetch_config("org/good", tmp_path, allowed=True) == {**SMALL_LLAMA, "hidden_size": 128}
 
 
 @pytest.mark.parametrize("down", [True, False])
@@ -209,7 +206,7 @@ def test_what_was_fetched_before_is_there_without_the_hub(
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     else:
         monkeypatch.setitem(REFUSALS, "org/good", (503, ""))
-    assert fetch_config("org/good", tmp_path, allowed=True) == CONFIG
+    assert fetch_config("org/good", tmp_path, allowed=True) == SMALL_LLAMA
 
 
 @pytest.mark.parametrize(
@@ -355,7 +352,7 @@ def test_the_api_imports_by_name(fake: FakeHub, client: TestClient) -> None:
     """The entry with its readings; the same config as an object gets the same key."""
     entry = client.post("/api/v1/models", json={"hub": "org/good"}).json()
     assert (entry["name"], entry["sizes"]["d"]) == ("org/good", 64)
-    assert client.post("/api/v1/models", json={"config": CONFIG}).json()["key"] == entry["key"]
+    assert client.post("/api/v1/models", json={"config": SMALL_LLAMA}).json()["key"] == entry["key"]
     refused = client.post("/api/v1/models", json={"hub": "org/gated"})
     assert (refused.status_code, list(refused.json())) == (403, ["detail"])
 

@@ -162,7 +162,10 @@ def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
     for plan, figure in ((plans[key], figure) for key, figure in figures.items()):
         one_operand = [key for key in plan.results if key in ("weights", "last_logits")]
         if plan.layout == "decks":
-            one_operand = [key for key in plan.results if (made := table[key].made_by) and len(made.operands) == 1]
+            made_by = {key: table[key].made_by for key in plan.results}
+            one_operand = [
+                key for key, made in made_by.items() if made and (len(made.operands) == 1 or made.broadcasts)
+            ]
         expected = 0 if plan.layout in ("stack", "row") else len(plan.results) - len(one_operand)
         assert len(list(products(figure))) >= min(expected, 1), plan.key
         if plan.layout.startswith("head"):

@@ -48,7 +48,7 @@ def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
     for zeros in ([each] for each in counts) if len(counts) < 2 else (counts, *([each] for each in counts)):
         answers = right | {str(blank): "0" for blank in zeros}
         report = grade(variant, answers)
-        assert {report.marks[blank].kind for blank in zeros} <= {"wrong", "follows"}
+        assert {report.marks[blank].kind for blank in zeros if variant.answer(blank)} <= {"wrong", "follows"}
         assert {report.marks[blank].read_as for blank in zeros} == {0}
         assert draw_typed(variant, answers, "true") or not draw_typed(variant, right, "true")
 

@@ -94,7 +94,11 @@ def tells(variant: Variant, sentence: str) -> bool:
 
     The names of rows stand on the sheet itself: “Weights of token i”.
     """
-    written = {variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    written = {
+        variant.notation.write(variant.expression(blank))
+        for blank in variant.blanks
+        if variant.expression(blank).symbols or variant.reader.unit(blank) != "index"  # dim 2 is a box as well
+    }
     unnamed = without_rows(variant, sentence)
     in_letters = {word.strip(".,:;()") for word in unnamed.split()} if variant.worksheet.answers == "letters" else set()
     return bool(numbers(unnamed) & set(variant.key.values()) or in_letters & written)

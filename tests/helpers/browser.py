@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, Route
 
 from app.settings import PROJECT
 from app.store import Store
-from simulation.server import Server
+from simulation.server import SERVE, Server
 
 AXE = (PROJECT / "tests" / "browser" / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
 # A morph pairs elements by id: a control without one can become its neighbour, and keep what was ticked or typed.
@@ -24,6 +24,17 @@ UNNAMED_CONTROLS = """
 }).filter((control) => control.matches("details") || control.form)  // others are only looked at
   .filter((control) => document.querySelectorAll(`[id="${CSS.escape(control.id)}"]`).length !== 1)
   .map((control) => control.outerHTML.slice(0, 200))
+"""
+WAIT_MS = 20_000  # for what a page or the server computes, on a machine that does much else at the same time
+# For a run, a handout, a server that starts, or a save that is tried again: queues, idle time and pauses add up.
+LONG_WAIT_MS = 180_000
+# `serve` on such a machine: handouts are not left for idle time, and children may take minutes to start.
+SERVE_PATIENTLY = f"""
+from functools import partial
+from app import main
+main.HandoutPrinter = partial(main.HandoutPrinter, start_limit_s=600, request_limit_s=600, idle_time_only=False)
+main.HeadRunner = partial(main.HeadRunner, start_limit_s=600, time_limit_s=600)
+{SERVE}
 """
 # Layout depends on the width and colours on the scheme, so that these two see all of both.
 LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (360, "dark"))
@@ -85,16 +96,16 @@ def set_up_link(server: Server) -> str:
     return f"/links/{token}"
 
 
-def wait_until(page: Page, condition: str) -> None:
-    """Wait up to ten seconds until a condition in JavaScript holds; fails otherwise.
+def wait_until(page: Page, condition: str | Callable[[], object], problem: str = "") -> None:
+    """Wait up to WAIT_MS until a condition holds, in JavaScript or a function; else fail with it, or the problem.
 
-    It is evaluated from outside, since the content security policy lets the page evaluate no text.
+    JavaScript is evaluated from outside, since the content security policy lets the page evaluate no text.
     """
-    for _ in range(200):
-        if page.evaluate(condition):
+    for _ in range(WAIT_MS // 50):
+        if condition() if callable(condition) else page.evaluate(condition):
             return
         page.wait_for_timeout(50)
-    pytest.fail(f"not true within ten seconds: {condition}")
+    pytest.fail(problem or f"not true within {WAIT_MS} ms: {condition}")
 
 
 def practise_one_head(page: Page) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
+from app.shapes.table import Count, TensorTable
 from app.topics.registry import refusal
 from tests.helpers.families_cases import CASES
 
@@ -18,6 +19,15 @@ def architectures() -> tuple[Architecture, ...]:
     """Every config of every family's case, with odd sizes and every setting that changes a shape."""
     configs = [({**config, "architectures": [name]}) for case in CASES for config, name in case.configs()]
     return tuple(build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs))
+
+
+def are_possible(table: TensorTable, sizes: Mapping[str, int]) -> bool:
+    """Whether every answer of a table is a whole number from 1 on, or from 0 if it is an index."""
+    return all(
+        entry.size(field, sizes) >= (0 if isinstance(entry, Count) and entry.unit == "index" else 1)
+        for entry in table.askable.values()
+        for field in entry.fields
+    )
 
 
 def possible(topic: str) -> Iterator[Architecture]:

@@ -18,7 +18,7 @@ class FakeRunner(HeadRunner):
     """Returns a report written by hand at once, and records every call in `calls`.
 
     `clients` are those whose runs they were. A test may set `problem`, which a run then raises, and `changes`, which
-    replace parts of the report; while `gate` is cleared, a run waits, for ten seconds at most.
+    replace parts of the report; while `gate` is cleared, a run waits, for two minutes at most.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class FakeRunner(HeadRunner):
         """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
         self.clients.append(client)
         self.calls.append((architecture, tokens, options))
-        give_up_at = time.monotonic() + 10
+        give_up_at = time.monotonic() + 120
         while not self.gate.wait(0.02):
             check()
             assert time.monotonic() < give_up_at

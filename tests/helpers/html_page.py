@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -66,3 +67,8 @@ class Page(HTMLParser):
 def kept_in(text: str) -> Any:
     """What a page or the answer to a save tells its script that the server has."""
     return json.loads(Page(text).find("data", class_="kept")[0][0]["value"])
+
+
+def text_of(page: str) -> str:
+    """The words of a page or of a part of it, without its tags and with single spaces; entities stay as written."""
+    return " ".join(re.sub(r"<[^>]+>", "", page).split())

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
-from app.classes.student_sheet import freeze, student_sheet
+from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
-from app.store import Attempt, Graded, Policies, Student
+from app.store import Attempt, Policies, Student
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
@@ -35,11 +35,8 @@ class MarkedClassroom(Classroom):
         activity = self.school.reload(self.activity)
         services = self.school.services
         sheet = student_sheet(services.library, services.store, activity, student, number + 1)
-        report = grade(sheet.variant, answers)
-        misconceptions = (report.diagnosis.key,) if report.diagnosis else ()
-        marks = {sheet.variant.box(blank): mark.kind for blank, mark in report.marks.items()}
-        graded = Graded(marks, misconceptions, report.score, report.out_of)
-        return record(self.school.store, sheet.key, answers, graded, sizes=sheet.sizes)
+        graded = stored_marks(sheet.variant, grade(sheet.variant, answers))
+        return record(services.store, sheet.key, answers, graded, sizes=sheet.sizes)
 
     def change_follow_share(self, follow_share: float) -> None:
         """The instructor changes what a blank is worth that follows from an earlier mistake."""

@@ -35,9 +35,9 @@ ANSWERS = {
 }
 
 
-def open_own_ticket(classroom: Classroom, *, anonymous: bool = False, ticket: Any = OWN_TICKET) -> Activity:
-    """Open an activity of that ticket alone; it becomes the classroom's own."""
-    content = freeze(classroom.school.library, (), ticket)
+def open_own_ticket(classroom: Classroom, *, anonymous: bool = False) -> Activity:
+    """Open an activity of OWN_TICKET alone; it becomes the classroom's own."""
+    content = freeze(classroom.school.library, (), OWN_TICKET)
     activity = classroom.store.activities.add(
         classroom.course, Plan("Week 5", None, Policies(ticket_anonymous=anonymous)), content
     )

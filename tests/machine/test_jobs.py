@@ -59,7 +59,7 @@ class Works:
 
     def wait_for(self, key: str, condition: Callable[[Job], object]) -> Job:
         """The job once the condition holds, as the second process sees it."""
-        for _ in range(2000):
+        for _ in range(12_000):
             job = self.processes[1].find(key)
             assert job
             if condition(job):

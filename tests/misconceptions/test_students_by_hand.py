@@ -56,6 +56,20 @@ def matrix(rows: int, columns: int, key: str) -> Boxes:
     return {**shape(rows, columns, key), f"{key}.count": rows * columns}
 
 
+# Of Llama 3.2 1B: the entries of the matrices in its layers, and with the unembedding; operations of a pair of tokens.
+IN_LAYERS = 16 * (2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 8192)
+MULTIPLIED, PAIR = IN_LAYERS + 128_256 * 2048, 16 * 32 * 4 * 64
+
+
+def whole_model(entries: int) -> Boxes:
+    """What Llama 3.2 1B costs on 1000 tokens if a token is multiplied by this many entries."""
+    prefill = 2000 * entries + 1_000_000 * PAIR
+    return counts(
+        multiplied=entries, token_flops=2 * entries, prefill_flops=prefill, decode_flops=2 * entries + 1001 * PAIR,
+        training_flops=3 * prefill,
+    )  # fmt: skip
+
+
 STUDENTS = [
     # One head of LLaMA 7B from one token to 100: d = 4096, H = 32, d_h = 128.
     *on(
@@ -394,6 +408,97 @@ STUDENTS = [
             **shape(60, 128, "query_update", "queries"),
         },
         stored_layout={**shape(2048, 1024, "W_Q"), **shape(8, 1024, "lora_A"), **shape(2048, 8, "lora_B")},
+    ),
+    # Head 10 of 16 in Qwen3 0.6B, which reads key/value head 5 of 8: d = 1024, d_h = 128.
+    *on(
+        "stored-qwen3-0.6b",
+        other_stored_layout={
+            **shape(1024, 2048, "stored_W_Q"), **shape(2048, 1024, "stored_W_O"), **counts(q_dim=1, o_dim=0),
+        },
+        slices_counted_from_one=counts(q_start=9 * 128, k_start=4 * 128, o_start=9 * 128),
+        end_for_length=counts(q_length=11 * 128),
+        one_kv_per_query_head={**shape(2048, None, "stored_W_K"), **counts(kv_head=10, k_start=10 * 128)},
+        width_always_divided={
+            **shape(1024, None, "stored_W_Q"), **shape(512, None, "stored_W_K"), **shape(None, 1024, "stored_W_O"),
+            **counts(q_start=640, q_length=64, k_start=320, o_start=640),
+        },
+        kv_heads_in_turn=counts(kv_head=2, k_start=2 * 128),
+    ),
+    # Head 5 of 12 in GPT-2, d_h = 64, after 768 numbers of queries and 768 of keys; in Pythia 160M after five heads.
+    *on(
+        "stored-of-a-model",
+        other_stored_layout={**shape(2304, 768, "stored_W_QKV"), **counts(q_dim=0, o_dim=1)},
+        slices_counted_from_one=counts(q_start=256, k_start=1024, v_start=1792, o_start=256),
+        fused_read_head_by_head=counts(q_start=960, k_start=1024, v_start=1088),
+        queries_before_keys_forgotten=counts(k_start=320, v_start=320),
+    ),
+    Student("stored-of-a-model", "other-stored-layout", shape(2304, 768, "stored_W_QKV")),
+    Student(
+        "stored-of-a-model",
+        "fused-read-matrix-by-matrix",
+        counts(q_start=320, k_start=1088, v_start=1856),
+        "pythia-160m",
+    ),
+    # 20 tokens in GPT-2: token 6, head 5 of 12, feature 3 of 64. The wrong view has query 5 · 20 + 6 = 8 · 12 + 10.
+    *on(
+        "same-shapes-gpt2",
+        view_taken_for_transpose=counts(viewed_token=6, viewed_head=5),
+        heads_interleaved=counts(view_column=3 * 12 + 5),
+        place_in_memory_for_column=counts(view_column=6 * 768 + 5 * 64 + 3),
+        softmax_over_queries=counts(softmax_dim=1, softmax_dim_batched=2),
+        softmax_over_heads=counts(softmax_dim=0, softmax_dim_batched=1),
+        dimensions_counted_from_one=counts(softmax_dim=3, softmax_dim_batched=4),
+        mask_forgotten=counts(seen_keys=20),
+        diagonal_masked=counts(seen_keys=6, reversed_keys=14, turned_weights=13),
+        mask_hides_earlier=counts(seen_keys=14, reversed_keys=6, turned_weights=7),
+        weights_turned_alike=counts(turned_weights=7),
+    ),
+    # Llama 3.2 1B on 1000 tokens: 16 layers of 2048, 32 query heads and 8 key/value heads of 64, gates of 8192; 128,256
+    # tokens in the vocabulary, and 1,235,814,400 parameters.
+    *on(
+        "model-costs-llama-3.2-1b",
+        every_parameter_multiplied=whole_model(1_235_814_400),
+        unembedding_forgotten={**counts(outside_multiplied=0), **whole_model(IN_LAYERS)},
+        only_parameters_cost=counts(
+            prefill_flops=2000 * MULTIPLIED, decode_flops=2 * MULTIPLIED, training_flops=6000 * MULTIPLIED
+        ),
+        backward_costs_a_forward=counts(training_flops=2 * (2000 * MULTIPLIED + 1_000_000 * PAIR)),
+        weights_read_for_each_token=counts(prefill_intensity=1),
+        decoding_reuses_weights=counts(decode_intensity=1000),
+    ),
+    Student("model-costs-mixtral-8x7b", "optimizer-forgotten", counts(training_bytes=4 * 46_702_792_704)),
+    Student(
+        "model-costs-mixtral-8x7b",
+        "optimizer-in-16-bits",
+        counts(master_bytes=2 * 46_702_792_704, moments_bytes=4 * 46_702_792_704, training_bytes=10 * 46_702_792_704),
+    ),
+    # Six inputs of 50 tokens in GPT-2, with 12 heads and vectors of 768.
+    *on(
+        "broadcasting-gpt2",
+        aligned_from_the_left={
+            **dims(6, 50, 1, 1, of="padding_mask"), **dims(50, 50, 1, 1, of="causal_mask"),
+            **dims(50, 768, 1, of="positions_of_batch"), **dims(768, 1, 1, of="norm_scale"),
+        },
+        ones_only_in_front=dims(1, 1, 6, 50, of="padding_mask"),
+        one_for_each_head={
+            **dims(6, 12, 1, 50, of="padding_mask"), **dims(1, 12, 50, 50, of="causal_mask"),
+            **dims(6, 12, 50, 50, of="both_masks"),
+        },
+        repeated_by_hand={
+            **dims(6, 12, 50, 50, of="padding_mask causal_mask both_masks"),
+            **dims(6, 50, 768, of="positions_of_batch norm_scale"),
+        },
+        padding_hides_queries=dims(6, 1, 50, 1, of="padding_mask"),
+        elementwise_keeps_shape={**dims(6, 1, 1, 50, of="both_masks"), **shape(1, 50, "grown")},
+    ),
+    # Nine inputs of 100 tokens in Llama 3.2 1B: 32 query heads of 64 in 8 groups.
+    Student(
+        "broadcasting-llama-3.2-1b",
+        "ones-only-in-front",
+        {
+            **dims(1, 1, 9, 100, of="padding_mask"), **dims(1, 1, 100, 64, of="cosines_tokens_first"),
+            **dims(1, 8, 100, 64, of="grouped_keys"),
+        },
     ),
     Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
     # One rotary key of 64 for all 16 heads, next to 16 parts of 128.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 import torch
@@ -66,16 +67,16 @@ def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: objec
     return sheet(library, build_architecture({**LLAMA, **changed}, "The model"), topic, tokens)
 
 
-@pytest.fixture(scope="module")
-def every_sheet(library: Library) -> tuple[Variant, ...]:
-    """Every topic with every family and setting that has it."""
-    return tuple(made_sheets(library))
+@pytest.fixture(scope="module", params=["every family", pytest.param("every setting", marks=pytest.mark.slow)])
+def every_sheet(request: pytest.FixtureRequest, library: Library) -> tuple[Variant, ...]:
+    """Every topic with every family that has it, with the first values of all its settings and the last, or each."""
+    return tuple(made_sheets(library, every_setting=request.param == "every setting"))
 
 
-def made_sheets(library: Library) -> Iterator[Variant]:
-    """Every topic with every family and setting that has it, with one token and with forty, or its fixed number."""
+def made_sheets(library: Library, *, every_setting: bool) -> Iterator[Variant]:
+    """Every topic with every family that has it, with one token and with forty, or its fixed number."""
     for case in CASES:
-        for config, model_class in case.configs():
+        for config, model_class in islice(case.configs(), None if every_setting else 2):
             with suppress(ConfigError):
                 local = LOCAL.get(case.model_type, {})
                 architecture = build_architecture({**config, **local, "architectures": [model_class]}, "The model")
@@ -233,15 +234,17 @@ def test_the_assumptions_fit_the_mask(library: Library) -> None:
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
-def shipped_sheets(library: Library) -> Iterator[Variant]:
-    """Every worksheet of the library with every model that it can have."""
-    for worksheet in library.worksheets:
-        for model in library.models:
-            if not library.refusal(worksheet, model):
-                yield library.variant(worksheet, model)
+@pytest.fixture(scope="module", params=["one of each topic", pytest.param("all", marks=pytest.mark.slow)])
+def shipped_sheets(request: pytest.FixtureRequest) -> tuple[Variant, ...]:
+    """Worksheets of the library with every model that they can have: one of each topic, or all."""
+    worksheets = LIBRARY.worksheets if request.param == "all" else [each.key for each in FIRST_OF_TOPIC.values()]
+    sheets = ((worksheet, model) for worksheet in worksheets for model in LIBRARY.models)
+    return tuple(LIBRARY.variant(*each) for each in sheets if not LIBRARY.refusal(*each))
 
 
-def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet: tuple[Variant, ...]) -> None:
+def test_the_scale_of_the_scores_is_said_as_it_is(
+    library: Library, every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
+) -> None:
     """Only scores that aren't divided by √d_h are said not to be; what is under the root is asked where it is d_h."""
     gemma = {**LLAMA, "model_type": "gemma2", "head_dim": 64, "query_pre_attn_scalar": 144}
     granite = {**LLAMA, "model_type": "granite", "attention_multiplier": 0.015625}
@@ -251,7 +254,7 @@ def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet:
         for topic in ("single-head", "attention-layer")
     ]
     kinds = set()
-    for variant in (*every_sheet, *shipped_sheets(library), *other):
+    for variant in (*every_sheet, *shipped_sheets, *other):
         a = variant.architecture
         for fact in variant.text.facts:
             if fact.part == "scale":
@@ -271,10 +274,10 @@ def test_the_scale_of_the_scores_is_said_as_it_is(library: Library, every_sheet:
 SINK_TOPICS = {"first-steps", "single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"}
 
 
-def test_what_no_row_needs_is_an_aside(library: Library, every_sheet: tuple[Variant, ...]) -> None:
+def test_what_no_row_needs_is_an_aside(every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]) -> None:
     """It states no size that an answer has, and nothing that a row's name or note speaks of; it is not said twice."""
     parts = set()
-    for variant in (*every_sheet, *shipped_sheets(library)):
+    for variant in (*every_sheet, *shipped_sheets):
         needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
         rows = " ".join(f"{row.name} {row.note}" for row in variant.rows)
         for fact in variant.text.facts:
@@ -287,10 +290,12 @@ def test_what_no_row_needs_is_an_aside(library: Library, every_sheet: tuple[Vari
     assert parts == {"scale", "softcap", "bias", "sinks", "position-encoding", "norms"}
 
 
-def test_weights_beside_a_sink_are_asked_without_it(library: Library, every_sheet: tuple[Variant, ...]) -> None:
+def test_weights_beside_a_sink_are_asked_without_it(
+    every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
+) -> None:
     """Right after the softmax there is one more column; so sheets with a sink say that they leave it out."""
     topics = set()
-    for variant in (*every_sheet, *shipped_sheets(library)):
+    for variant in (*every_sheet, *shipped_sheets):
         if weights := next((row for row in variant.rows if row.key == "weights"), None):
             has_sink = variant.architecture.has_sinks
             assert ("sink" in weights.note) == has_sink, (variant.worksheet.topic, weights.note)
@@ -300,11 +305,11 @@ def test_weights_beside_a_sink_are_asked_without_it(library: Library, every_shee
 
 
 def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
-    library: Library, every_sheet: tuple[Variant, ...]
+    every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
 ) -> None:
     """RoPE, tied matrices and cached numbers where there are any; of biases those of projections, not of the scores."""
     found = set()
-    for variant in (*every_sheet, *shipped_sheets(library)):
+    for variant in (*every_sheet, *shipped_sheets):
         said, text = " ".join(variant.text.assumptions), variant.text.description
         assert ("RoPE" not in said) or variant.architecture.rotary is not None
         assert ("tied" not in said) or "LM head is tied" in text
@@ -319,11 +324,11 @@ def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
 
 
 def test_every_output_says_where_the_output_projection_leads(
-    library: Library, every_sheet: tuple[Variant, ...]
+    every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
 ) -> None:
     """To vectors as long as the input: the embedding, or the hidden size that the description names in its place."""
     forms = set()
-    for variant in (*every_sheet, *shipped_sheets(library)):
+    for variant in (*every_sheet, *shipped_sheets):
         for row in variant.rows:
             if row.key in ("output", "attended") and variant.worksheet.topic != "experts":
                 is_projected = "hidden size" in variant.text.description
@@ -364,10 +369,12 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
     assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
 
 
-def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(library: Library) -> None:
+def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
+    shipped_sheets: tuple[Variant, ...],
+) -> None:
     """On every topic and model whose heads are simplified, and nowhere else; none where the heads are not spoken of."""
     marked = set()
-    for variant in shipped_sheets(library):
+    for variant in shipped_sheets:
         for simplified in (False, True):
             for hidden in ((), ("heads",)):
                 changed = replace(variant.worksheet, kv_head_per_query_head=simplified, hidden_facts=hidden)
@@ -381,7 +388,7 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(li
                     assert text.report == (variant.model.report if is_corrected else "")
                     marked |= {variant.worksheet.topic} if is_corrected and said else set()
     assert {"single-head", "attention-layer", "parameter-count"} <= marked
-    assert "2412.15115" in library.variant("qwen2.5-0.5b").text.report
+    assert "2412.15115" in LIBRARY.variant("qwen2.5-0.5b").text.report
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:

@@ -54,9 +54,11 @@ def test_what_is_true_of_one_orientation_is_said_in_one() -> None:
     said_on_both = set[tuple[str, str]]()
     for sheet in FIRST_OF_TOPIC.values():
         for model in UNLIKE_MODELS:
-            if LIBRARY.refusal(sheet.key, model) or LIBRARY.variant(sheet.key, model).table.has_more_sides:
+            if LIBRARY.refusal(sheet.key, model):
                 continue
             variant = LIBRARY.variant(sheet.key, model)
+            if variant.table.has_more_sides or any(tensor.stored_as for tensor in variant.table.tensors):
+                continue
             as_rows, as_columns = (
                 replace(variant, worksheet=replace(sheet, tokens_are=each)) for each in ("rows", "columns")
             )

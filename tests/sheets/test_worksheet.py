@@ -55,8 +55,13 @@ def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str)
 
 
 def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library) -> None:
-    """The examples in them are no size of any shipped sheet, for any model it can be opened with."""
-    keys = {variant.answer(blank) for variant in every_variant(library) for blank in variant.blanks}
+    """The examples in them are no size of any shipped sheet, for any model it can be opened with; indices aside."""
+    keys = {
+        variant.answer(blank)
+        for variant in every_variant(library)
+        for blank in variant.blanks
+        if variant.reader.unit(blank) != "index"  # which any small number may be
+    }
     sizes = keys | {
         value for variant in every_variant(library) for value in (variant.architecture.H, variant.architecture.G)
     }

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.store import Activity, Plan, Store, Student, Teacher
-from tests.helpers.stored_class import CONTENT, HALF, enrol_student, key, record, teacher
-
-
-def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
-    owner = teacher(store)
-    course = store.courses.add("C", "UTC", owner)
-    made = store.activities.add(course, Plan("A"), CONTENT)
-    return made, enrol_student(store, course)[0], owner
+from app.store import Plan, Store
+from tests.helpers.stored_class import CONTENT, HALF, enrol_student, key, opened, record
 
 
 def test_scores_are_those_of_the_last_attempts(store: Store) -> None:
     """One for each student and sheet of these activities, or of one student's."""
-    activity, kim, _ = activity_of(store)
+    activity, kim = opened(store)
     course = store.courses.find(activity.course_id)
     assert course
     lou, other = enrol_student(store, course, "Lou")[0], store.activities.add(course, Plan("B"), CONTENT)

@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.activities.work import Draft
-from app.store import Activity, Plan, Spotlight, Store, Student, Teacher
-from tests.helpers.stored_class import CONTENT, HALF, LLAMA, enrol_student, key, record, save, teacher
-
-
-def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
-    owner = teacher(store)
-    course = store.courses.add("C", "UTC", owner)
-    made = store.activities.add(course, Plan("A"), CONTENT)
-    return made, enrol_student(store, course)[0], owner
+from app.store import Spotlight, Store
+from tests.helpers.stored_class import HALF, LLAMA, key, opened, record, save
 
 
 def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
     """The newest attempt counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
-    activity, kim, _ = activity_of(store)
+    activity, kim = opened(store)
     here = key(kim, activity)
     save(store, here, {"queries.rows": "1"})
     whose = (kim.id, here.sheet_key)

@@ -6,21 +6,16 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from app.store import Activity, NewMarks, Plan, Store, Student, Teacher
+from app.store import NewMarks, Store
 from app.store.tables import old_marks, regrades, teachers
-from tests.helpers.stored_class import CONTENT, HALF, enrol_student, key, record, teacher
-
-
-def activity_of(store: Store) -> tuple[Activity, Student, Teacher]:
-    owner = teacher(store)
-    course = store.courses.add("C", "UTC", owner)
-    made = store.activities.add(course, Plan("A"), CONTENT)
-    return made, enrol_student(store, course)[0], owner
+from tests.helpers.stored_class import HALF, key, opened, record
 
 
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
     """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
-    activity, kim, owner = activity_of(store)
+    activity, kim = opened(store)
+    owner = store.people.find_teacher("ada@example.org")
+    assert owner
     one = record(store, key(kim, activity), {})
     new = replace(HALF, score=2)
     store.regrades.apply(activity.id, owner.id, {one.id: NewMarks(new, "x@1"), one.id + 99: NewMarks(new, "x@1")})

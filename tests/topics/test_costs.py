@@ -11,7 +11,7 @@ from app.topics.registry import TOPICS, sizes_for, topic_for
 from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.
-SYMBOLS = ("N", "M", "W", "d", "H", "G", "d_h", "d_v", "d_ff", "V", "d_rot", "r_q", "r_kv", "d_nope", "d_rope", "B")
+SYMBOLS = ("N", "G", "W", "d", "H", "M", "d_h", "d_v", "d_ff", "V", "d_rot", "r_q", "r_kv", "d_nope", "d_rope", "B")
 OF_TOPICS = " ".join(topic.extra_symbols for topic in TOPICS.values()).split()  # sizes of one topic alone
 SIZES = {
     **dict.fromkeys(OF_TOPICS, 18),
@@ -19,7 +19,7 @@ SIZES = {
     "E": 20,
     "k": 30,
     "d_exp": 19,
-}  # N*k/E is 3
+}  # N*k/E is 3, H/G is 2
 
 
 def operations(left: tuple[int, ...], right: tuple[int, ...]) -> int:

@@ -28,12 +28,13 @@ ALL = {
 
 @pytest.fixture
 def models(library: Library) -> tuple[Architecture, ...]:
-    """Those of every family, those of the library, one with a single head, and one that rotates no pairs."""
+    """Those of every family and of the library; one with a single head, one as multi-head, one with no pairs."""
     odd = {"model_type": "gpt_neox", "hidden_size": 60, "num_attention_heads": 3, "rotary_pct": 0.25}
     more = {"num_hidden_layers": 2, "vocab_size": 100, "intermediate_size": 240}
     shipped = (model.architecture for model in library.models.values())
     one_head = replace(library.model("gpt2").architecture, H=1, G=1)
-    return (*architectures(), *shipped, one_head, build_architecture({**odd, **more}, "Odd"))
+    simplified = library.model("mistral-7b").architecture.as_multi_head()
+    return (*architectures(), *shipped, one_head, simplified, build_architecture({**odd, **more}, "Odd"))
 
 
 @pytest.mark.parametrize("requirement", ALL, ids=ALL.values())

@@ -1,8 +1,9 @@
 """One step of a layer's heads as decks of cards: from a slab to a deck, or two decks multiplied card by card.
 
-A deck that is made of one other is right of it, after an arrow with the name of the function. The product of two decks
-is one product for each pair of cards, so the front cards are in the corner layout of a product: the left deck next to
-the result, the right one above it, with an arc between the sides that are summed over.
+A deck that is made of one other is right of it, after an arrow with the name of the function. Of two decks that are
+broadcast, the second is right of the first, after its sign, and the result right of that. The product of two decks is
+one product for each pair of cards, so the front cards are in the corner layout of a product: the left deck next to the
+result, the right one above it, with an arc between the sides that are summed over.
 """
 
 from __future__ import annotations
@@ -51,8 +52,11 @@ class _DeckFigure:
             operand = self.pen.sizes.operand_above(key)
             if operand:
                 self._place_product(key, operand.key)
-            else:
-                self._place_step(key)
+                continue
+            if added := self.pen.sizes.added_to(key):
+                made_by = self.pen.shapes.table[key].made_by
+                self._place_step(added, made_by.sign if made_by else "", of=key)
+            self._place_step(key, "=" if added else "→", of=key)
         decks = [*self.placed.values(), *self.above.values()]
         boxes = tuple(self.pen.with_inside(deck.box) for deck in decks)
         sketch = Sketch(
@@ -80,14 +84,17 @@ class _DeckFigure:
 
     # Places
 
-    def _place_step(self, key: str) -> None:
-        """Place a result that is made of one deck: right of everything placed so far, after an arrow."""
+    def _place_step(self, key: str, sign_text: str, of: str) -> None:
+        """Place a deck right of everything placed so far, after a sign that belongs to the result `of`.
+
+        After an arrow are the words of the function that makes it.
+        """
         deck = self._deck(key)
         deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
         right = max(rect.right for each in (*self.placed.values(), *self.above.values()) for rect in each.rects)
-        before = self.placed[self._operands(key)[0]]
+        before = self.placed[self._operands(of)[0]]
         y = -min(before.box.rect.height, deck.box.rect.height) / 2
-        sign = Sign("→", Point(0.0, y), key, words=self._words(key))
+        sign = Sign(sign_text, Point(0.0, y), of, words=self._words(key) if sign_text == "→" else ())
         width = sign.text_box.width
         self.signs.append(sign.moved(right + STEP_GAP_PX + width / 2, 0.0))
         self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
@@ -176,6 +183,7 @@ class _DeckFigure:
         for at, key in enumerate(self.plan.results):
             decks = [self.placed[key], self.placed[self._operands(key)[0]]]
             decks += [self.above[key]] if key in self.above else []
+            decks += [self.placed[added]] if (added := self.pen.sizes.added_to(key)) else []
             blanks = {side for deck in decks for side in deck.sides.drawn}
             rects = [deck.box.extent for deck in decks]
             rects += [edge.text_box for edge in sketch.edges if edge.blank in blanks and edge.text_height]

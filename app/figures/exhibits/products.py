@@ -173,13 +173,16 @@ def _of_slice(
 def _require_equal_slices(shapes: TypedShapes, product: Product) -> None:
     """Raise UnmultipliableError for operands whose typed sides before the last two differ: @ multiplies slice by slice.
 
-    Operands without such sides, or with one not typed, pass.
+    A side of 1 is repeated, so it differs from none. Operands without such sides, or with one not typed, pass.
     """
     leading = [
         [shapes.lengths.get(Blank(key, field)) for field in side_fields(len(shapes.table[key].shape))[:-2]]
         for key in (product.left, product.right)
     ]
-    if all(leading) and None not in (*leading[0], *leading[1]) and leading[0] != leading[1]:
+    differ = len(leading[0]) != len(leading[1]) or any(
+        1 not in pair and len({*pair}) > 1 for pair in zip(*leading, strict=False)
+    )
+    if all(leading) and None not in (*leading[0], *leading[1]) and differ:
         sentence = _(
             "The first dimensions of {left} and {right} differ, so their heads cannot be multiplied one by one: "
             "correct them on your sheet first."

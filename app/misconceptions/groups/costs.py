@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import each, on
+from app.topics.model_costs import BYTES_IN_TRAINING
 
 _WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
 _FLOPS = [f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")]
 _GROWING_FLOPS = [f"{key}_flops.count" for key in ("projections", "pairwise", "prefill", "decode")]
 _CACHE = ("cache_16_bit.count", "cache_8_bit.count")
+_MODEL_FLOPS = [
+    f"{key}_flops.count" for key in ("rule", "token", "products", "attention", "prefill", "decode", "training")
+]
+_TRAINING_BYTES = [f"{key}.count" for key in ("weights_16_bit", *BYTES_IN_TRAINING, "training_bytes")]
+
+
+def _multiplied(entries: str) -> dict[str, str]:
+    """Overrides of the whole model's costs where a token is multiplied by `entries`: "right - outside_multiplied"."""
+    change = f"({entries} - multiplied)"
+    times = {"token_flops": "2", "products_flops": "2*N", "prefill_flops": "2*N", "decode_flops": "2"}
+    worked_out = {f"{key}.count": f"right + {factor}*{change}" for key, factor in times.items()}
+    return {"multiplied.count": entries, **worked_out, "training_flops.count": f"right + 6*N*{change}"}
+
 
 GROUP = (
     Misconception(
@@ -26,10 +40,23 @@ GROUP = (
     Misconception(
         "flops-are-macs",
         29,
-        {**on("costs", each("right/2", *_FLOPS)), **on("growth", each("right/2", *_GROWING_FLOPS))},
+        {
+            **on("costs", each("right/2", *_FLOPS)),
+            **on("growth", each("right/2", *_GROWING_FLOPS)),
+            **on(
+                "model-costs",
+                each("right/2", *_MODEL_FLOPS, "rule_excess.count", "training_rule.count"),
+                each("right/2", *(box for box in _MODEL_FLOPS if box != "rule_flops.count")),
+            ),
+        },
     ),
     Misconception(
-        "bits-for-bytes", 56, on("costs", each("8*right", *_WEIGHTS_BYTES, *_CACHE), each("8*right", *_WEIGHTS_BYTES))
+        "bits-for-bytes",
+        56,
+        {
+            **on("costs", each("8*right", *_WEIGHTS_BYTES, *_CACHE), each("8*right", *_WEIGHTS_BYTES)),
+            **on("model-costs", each("8*right", *_TRAINING_BYTES)),
+        },
     ),
     # The sheet counts one layer's operations, and the bytes of the whole model.
     Misconception(
@@ -47,6 +74,53 @@ GROUP = (
     Misconception(
         "decoding-costs-a-prefill",
         94,
-        on("growth", {"decode_flops.count": "prefill_of_next"}, {"decode_flops.count": "prefill_flops"}),
+        on("growth model-costs", {"decode_flops.count": "prefill_of_next"}, {"decode_flops.count": "prefill_flops"}),
     ),
+    # The rule of thumb taken for the exact number: a row that is looked up, a scale and a bias for products.
+    Misconception("every-parameter-multiplied", 156, on("model-costs", _multiplied("rule_flops/2"))),
+    # The embedding is looked up, so it is left out; and so is its second use, or the matrix in its place.
+    Misconception(
+        "unembedding-forgotten",
+        157,
+        on(
+            "model-costs",
+            {"outside_multiplied.count": "0", **_multiplied("layers_multiplied")},
+            _multiplied("layers_multiplied"),
+        ),
+    ),
+    # What attention does among tokens has no parameters, so the rules of thumb leave it out.
+    Misconception(
+        "only-parameters-cost",
+        158,
+        on(
+            "model-costs",
+            {
+                "prefill_flops.count": "products_flops",
+                "decode_flops.count": "token_flops",
+                "training_flops.count": "3*products_flops",
+            },
+            {"decode_flops.count": "token_flops"},
+        ),
+    ),
+    Misconception(
+        "backward-costs-a-forward",
+        159,
+        on("model-costs", {"training_rule.count": "2*N*rule_flops", "training_flops.count": "2*prefill_flops"}),
+    ),
+    Misconception("optimizer-forgotten", 160, on("model-costs", {"training_bytes.count": "4*params"})),
+    Misconception(
+        "optimizer-in-16-bits",
+        145,
+        on(
+            "model-costs",
+            each("right/2", "master_bytes.count", "moments_bytes.count") | {"training_bytes.count": "10*params"},
+        ),
+    ),
+    # Each token taken to read the weights again, or a decoding step to use them for all tokens.
+    Misconception(
+        "weights-read-for-each-token",
+        146,
+        on("model-costs", {"prefill_intensity.count": "1"}),
+    ),
+    Misconception("decoding-reuses-weights", 147, on("model-costs", {"decode_intensity.count": "N"})),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, each, in_dimensions, on
+from app.shapes.table import Blank, side_fields
 
 _HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "split_values": "G, N, d_v"}
 _TOKENS_FIRST = {"queries_by_head": "N, H, d_h", "keys_by_head": "N, G, d_h", "values_by_head": "N, G, d_v"}
@@ -14,6 +15,13 @@ _QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
 ))  # fmt: skip
 _KV_HEADS = (*(f"{key}.dim2" for key in SPLIT_KV), *(f"{key}.dim1" for key in KV_BY_HEAD))
 _HEADS_AND_BATCH = {**each("B*H", *_QUERY_HEADS), **each("B*G", *_KV_HEADS)}
+
+
+def _broadcast(**shapes: str) -> dict[str, str]:
+    """Overrides of all sides of the tensors of a sheet on broadcasting: padding_mask="B, N, 1, 1"."""
+    sides = {key: shape.split(", ") for key, shape in shapes.items()}
+    return {str(Blank(key, f)): s for key, of in sides.items() for f, s in zip(side_fields(len(of)), of, strict=True)}
+
 
 GROUP = (
     # Heads and the batch as dimensions. Repeat in place of repeat_interleave (onnx/onnx#7274), and a reshape that mixes
@@ -86,6 +94,87 @@ GROUP = (
             "four-dimensions",
             each("B*N", "scores.dim2", "scores.dim3", "weights.dim2", "weights.dim3"),
             each("B*N", "scores.dim3", "weights.dim3"),
+        ),
+    ),
+    # A view with the heads first, taken for one that is followed by a transpose: (j, i) is query j of token i.
+    Misconception(
+        "view-taken-for-transpose",
+        138,
+        on("same-shapes", {"viewed_token.count": "i", "viewed_head.count": "j"}),
+        lambda architecture: architecture.H > 1,
+    ),
+    # As if q had features before heads: entry f of the heads next to each other.
+    Misconception("heads-interleaved", 139, on("same-shapes", {"view_column.count": "f*H + j"})),
+    # The place in memory, of all tokens before it, too.
+    Misconception("place-in-memory-for-column", 140, on("same-shapes", {"view_column.count": "i*H*d_h + j*d_h + f"})),
+    Misconception(
+        "aligned-from-the-left",
+        150,
+        on(
+            "broadcasting",
+            _broadcast(
+                padding_mask="B, N, 1, 1",
+                causal_mask="N, N, 1, 1",
+                positions_of_batch="N, d, 1",
+                norm_scale="d, 1, 1",
+                cosines_heads_first="N, d_rot, 1, 1",
+                cosines_tokens_first="N, d_rot, 1, 1",
+                grouped_keys="G, N, d_h, 1",
+            ),
+        ),
+    ),
+    # PyTorch puts dimensions of one in front, so it is trusted to put them everywhere.
+    Misconception(
+        "ones-only-in-front",
+        151,
+        on(
+            "broadcasting",
+            _broadcast(padding_mask="1, 1, B, N", cosines_tokens_first="1, 1, N, d_rot", grouped_keys="1, G, N, d_h"),
+        ),
+    ),
+    Misconception(
+        "one-for-each-head",
+        152,
+        on(
+            "broadcasting",
+            _broadcast(
+                padding_mask="B, H, 1, N",
+                causal_mask="1, H, N, N",
+                both_masks="B, H, N, N",
+                cosines_heads_first="1, H, N, d_rot",
+                cosines_tokens_first="1, N, H, d_rot",
+                grouped_keys="G, H/G, N, d_h",
+            ),
+        ),
+    ),
+    Misconception(
+        "repeated-by-hand",
+        153,
+        on(
+            "broadcasting",
+            _broadcast(
+                padding_mask="B, H, N, N",
+                causal_mask="B, H, N, N",
+                both_masks="B, H, N, N",
+                positions_of_batch="B, N, d",
+                norm_scale="B, N, d",
+                cosines_heads_first="B, H, N, d_rot",
+                cosines_tokens_first="B, N, H, d_rot",
+                grouped_keys="G, H/G, N, d_h",
+            ),
+        ),
+    ),
+    # Seen in hyunwoongko/transformer#40: unsqueeze(1).unsqueeze(3).
+    Misconception("padding-hides-queries", 154, on("broadcasting", _broadcast(padding_mask="B, 1, N, 1"))),
+    # Elementwise taken to keep a shape: that of the first operand, or of the second.
+    Misconception(
+        "elementwise-keeps-shape",
+        155,
+        on(
+            "broadcasting",
+            _broadcast(both_masks="B, 1, 1, N", grown="1, N"),
+            _broadcast(both_masks="1, 1, N, N", grown="N, 1"),
+            _broadcast(both_masks="B, 1, 1, N", grown="N, 1"),
         ),
     ),
 )

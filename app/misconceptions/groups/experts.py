@@ -34,6 +34,7 @@ GROUP = (
                 each("N", *_EXPERT_ROWS),
             ),
             **on("parameter-count", {"used.count": "total"}),
+            **on("model-costs", Prediction(substitutions={"active": "params", "k": "E"})),
         },
         _has_experts,
     ),

@@ -12,6 +12,7 @@ def _is_causal(architecture: Architecture) -> bool:
 
 
 _SEEN = [f"{token}_weights.count" for token in ("first", "chosen", "last")]  # how many tokens each of them attends to
+_SEEN_BY_I, _SEEN_REVERSED = "seen_keys.count", "reversed_keys.count"
 
 GROUP = (
     Misconception(
@@ -23,7 +24,8 @@ GROUP = (
             each("N", *_SEEN) | {"all_weights.count": "N*N"},
             each("N", *_SEEN),
             {"masked.count": "0", "all_weights.count": "N*N"},
-        ),
+        )
+        | on("same-shapes", {_SEEN_BY_I: "N"}),
         _is_causal,
     ),
     Misconception(
@@ -41,7 +43,10 @@ GROUP = (
             {"masked.count": "right + N", "all_weights.count": "right - N"},
             {"masked.count": "right + N", "all_weights.count": "right - N", **each("right - 1", *_SEEN)},
         )
-        | on("first-steps", {"masked.count": "right + 3"}),
+        | on("first-steps", {"masked.count": "right + 3"})
+        | on(
+            "same-shapes", {"seen_keys.count": "i", "reversed_keys.count": "N - i", "turned_weights.count": "N - i - 1"}
+        ),
         _is_causal,
     ),
     Misconception(
@@ -60,11 +65,13 @@ GROUP = (
     Misconception(
         "mask-hides-earlier",
         63,
-        on("scale-mask-softmax", {_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"}),
+        on("scale-mask-softmax", {_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"})
+        | on("same-shapes", {_SEEN_BY_I: "N - i", _SEEN_REVERSED: "i", "turned_weights.count": "i + 1"}),
         _is_causal,
     ),
     # The padding mask of frameworks has one number for each token.
     Misconception(
         "mask-per-token", 64, on("scale-mask-softmax", {"mask.rows": "1"}, {"mask.columns": "1"}), _is_causal
     ),
+    Misconception("weights-turned-alike", 141, on("same-shapes", {"turned_weights.count": "i + 1"}), _is_causal),
 )

@@ -5,11 +5,23 @@ from __future__ import annotations
 from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import ANGLE_COLUMNS, ANGLE_ROWS, WHOLE, counted, each, has_context_length, on
 from app.models.architecture import Architecture
+from app.models.parameter_specs import FusedOrder
+from app.shapes.table import MATRIX_FIELDS
+from app.topics.stored_weights import fused_order
 
 
 def _has_rope_alone(architecture: Architecture) -> bool:
     return architecture.rotary is not None and not architecture.has_position_table
 
+
+def _has_several_fused_kv_heads(architecture: Architecture, order: FusedOrder) -> bool:
+    return architecture.G > 1 and fused_order(architecture) == order
+
+
+_STORED = ("stored_W_Q", "stored_W_K", "stored_W_V", "stored_W_QKV", "stored_W_O")
+_STORED_SIDES = [f"{key}.{field}" for key in _STORED for field in MATRIX_FIELDS]
+_STARTS = [f"{key}_start.count" for key in "qkvo"]
+_BLOCK = "H*d_h/G - d_h - d_v"  # of a key/value head with its queries
 
 GROUP = (
     Misconception(
@@ -120,5 +132,65 @@ GROUP = (
     ),
     Misconception(
         "frozen-counted-as-trained", 91, on("lora", {"trained.count": "right + d*H*d_h"}, {"trained.count": "d*H*d_h"})
+    ),
+    # Of an nn.Linear the sheet's x · W, of a Conv1D the layout of nn.Linear; seen in tiny-llm#41 and peft#315.
+    Misconception(
+        "other-stored-layout",
+        131,
+        on(
+            "stored-weights",
+            each("other_side", *_STORED_SIDES) | each("1 - right", "q_dim.count", "o_dim.count"),
+            each("other_side", *_STORED_SIDES),
+            each("1 - right", "q_dim.count", "o_dim.count"),
+        ),
+    ),
+    # Head j is taken for the jth, or the first row for row 1.
+    Misconception(
+        "slices-counted-from-one",
+        132,
+        on(
+            "stored-weights",
+            each("right - d_h", *_STARTS[:2]) | each("right - d_v", *_STARTS[2:]),
+            each(f"right - {_BLOCK}", *_STARTS[:3]) | {"o_start.count": "right - d_v"},
+            each("right + 1", *_STARTS),
+        ),
+    ),
+    # The end of a slice, as in weight[start:end].
+    Misconception(
+        "end-for-length",
+        133,
+        on("stored-weights", {"q_length.count": "q_start + d_h"}, {"q_length.count": "j*d_h + d_h"}),
+    ),
+    Misconception(
+        "fused-read-head-by-head",
+        134,
+        on(
+            "stored-weights",
+            {
+                "q_start.count": "j*d_h + j*G/H*d_h + j*G/H*d_v",
+                "k_start.count": "j*d_h + j*G/H*d_h + j*G/H*d_v + H*d_h/G",
+                "v_start.count": "j*d_h + j*G/H*d_h + j*G/H*d_v + H*d_h/G + d_h",
+            },
+        ),
+        lambda architecture: _has_several_fused_kv_heads(architecture, "by-matrix"),
+    ),
+    Misconception(
+        "fused-read-matrix-by-matrix",
+        135,
+        on(
+            "stored-weights",
+            {
+                "q_start.count": "j*d_h",
+                "k_start.count": "H*d_h + j*G/H*d_h",
+                "v_start.count": "H*d_h + G*d_h + j*G/H*d_v",
+            },
+        ),
+        lambda architecture: _has_several_fused_kv_heads(architecture, "by-head"),
+    ),
+    Misconception(
+        "queries-before-keys-forgotten",
+        136,
+        on("stored-weights", {"k_start.count": "j*G/H*d_h", "v_start.count": "j*G/H*d_v"}),
+        lambda architecture: _has_several_fused_kv_heads(architecture, "by-matrix"),
     ),
 )

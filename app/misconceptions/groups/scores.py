@@ -36,6 +36,8 @@ def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tupl
     return on("first-steps", *ways, one_score)
 
 
+_SOFTMAX_DIMS = ("softmax_dim.count", "softmax_dim_batched.count")
+
 GROUP = (
     Misconception(
         "transposed-product",
@@ -96,4 +98,20 @@ GROUP = (
     # Self-attention, of the decoder or of the encoder, in place of cross-attention.
     Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),
     Misconception("softmax-over-all", 65, on("scale-mask-softmax", {"weights_sum.count": "1"})),
+    # The columns of the weights sum to one in place of the rows; the shape is the same.
+    Misconception(
+        "softmax-over-queries",
+        142,
+        on("same-shapes", each("right - 1", *_SOFTMAX_DIMS)),
+    ),
+    Misconception(
+        "softmax-over-heads",
+        143,
+        on("same-shapes", each("right - 2", *_SOFTMAX_DIMS)),
+    ),
+    Misconception(
+        "dimensions-counted-from-one",
+        144,
+        on("same-shapes", each("right + 1", *_SOFTMAX_DIMS)),
+    ),
 )

@@ -15,6 +15,7 @@ from app.misconceptions.row_parts import (
     with_or_without_context,
 )
 from app.models.architecture import Architecture
+from app.topics.stored_weights import fused_order
 
 
 def _has_grouped_queries(architecture: Architecture) -> bool:
@@ -34,7 +35,8 @@ GROUP = (
         "one-kv-per-query-head",
         15,
         on(
-            f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth",
+            f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth"
+            " stored-weights model-costs",
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,
@@ -91,5 +93,20 @@ GROUP = (
             each("G, right, right", "scores", "weights"),
         ),
         _has_grouped_queries,
+    ),
+    # Query head j is taken to read key/value head j mod G, as with repeat in place of repeat_interleave; seen in
+    # onnx/onnx#7274.
+    Misconception(
+        "kv-heads-in-turn",
+        137,
+        on(
+            "stored-weights",
+            {
+                "kv_head.count": "kv_head_in_turn",
+                "k_start.count": "right + kv_head_in_turn*d_h - j*G/H*d_h",
+                "v_start.count": "right + kv_head_in_turn*d_v - j*G/H*d_v",
+            },
+        ),
+        lambda architecture: 1 < architecture.G < architecture.H and fused_order(architecture) != "by-head",
     ),
 )

@@ -86,7 +86,7 @@ GROUP = (
         "width-always-divided",
         19,
         on(
-            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {SPLIT_HEADS}",
+            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} stored-weights",
             Prediction(substitutions=_EVEN_SHARES),
         ),
         _is_no_even_share,

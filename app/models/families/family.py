@@ -141,7 +141,6 @@ class Family:
     not_modelled: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Complete the sizes."""
         object.__setattr__(self, "sizes", {**COMMON_SIZES, **self.sizes})
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from app.models.parameter_specs import (
     ALWAYS,
+    FusedOrder,
     ModelPart,
     ParameterSpecs,
     TaskHead,
@@ -53,16 +54,16 @@ def projections(
     )
 
 
-def fused_qkv(prefix: str, names: str, *, conv1d: bool = False) -> ParameterSpecs:
+def fused_qkv(prefix: str, names: str, order: FusedOrder = "by-matrix", *, conv1d: bool = False) -> ParameterSpecs:
     """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns.
 
     `names` are two, separated by a space, with `prefix` before each: the fused matrix, with a bias under the flag q,
     and the output projection (H·d_v × d), with a bias under the flag o. With `conv1d` they are stored as rows ×
-    columns.
+    columns. `order` is that of queries, keys and values in the fused matrix.
     """
     qkv, o = (prefix + name for name in names.split())
     return concat(
-        linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ModelPart.ATTENTION, bias="q", conv1d=conv1d),
+        linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ModelPart.ATTENTION, bias="q", conv1d=conv1d, fused=order),
         linear(o, "H*d_v", "d", ModelPart.ATTENTION, bias="o", conv1d=conv1d),
     )
 

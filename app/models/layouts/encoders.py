@@ -291,7 +291,7 @@ DEBERTA = Layout(
         "encoder.layer.{i}.",
         vector("attention.self.q_bias", "H*d_h", ModelPart.ATTENTION),
         vector("attention.self.v_bias", "H*d_v", ModelPart.ATTENTION),
-        linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ModelPart.ATTENTION),
+        linear("attention.self.in_proj", "d", "2*H*d_h + H*d_v", ModelPart.ATTENTION, fused="by-head"),
         linear("attention.self.pos_proj", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, when="relative c2p"),
         linear(
             "attention.self.pos_q_proj", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, bias=ALWAYS, when="relative p2c"

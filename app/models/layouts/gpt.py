@@ -48,7 +48,11 @@ GPT2 = gpt_like(
     _TWO_LN,
 )
 GPT_BIGCODE = gpt_like(
-    "h.{i}.", concat(_WTE, _WPE, _LN_F), fused_qkv("attn.", "c_attn c_proj"), mlp("mlp.c_fc mlp.c_proj"), _TWO_LN
+    "h.{i}.",
+    concat(_WTE, _WPE, _LN_F),
+    fused_qkv("attn.", "c_attn c_proj", "by-head"),
+    mlp("mlp.c_fc mlp.c_proj"),
+    _TWO_LN,
 )
 GPT_NEO = gpt_like(
     "h.{i}.",
@@ -67,14 +71,14 @@ GPTJ = gpt_like(
 CODEGEN = gpt_like(
     "h.{i}.",
     concat(_WTE, _LN_F),
-    fused_qkv("attn.", "qkv_proj out_proj"),
+    fused_qkv("attn.", "qkv_proj out_proj", "in-parts"),
     mlp("mlp.fc_in mlp.fc_out"),
     norms("ln_1", bias=ALWAYS),
 )
 GPT_NEOX = gpt_like(
     "layers.{i}.",
     concat(embedding_table("embed_in", "V", "d"), norm("final_layer_norm", "d", ModelPart.FINAL_NORM, bias=ALWAYS)),
-    fused_qkv("attention.", "query_key_value dense"),
+    fused_qkv("attention.", "query_key_value dense", "by-head"),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
     prefix="gpt_neox.",
@@ -86,14 +90,14 @@ BLOOM = gpt_like(
         norm("word_embeddings_layernorm", "d", ModelPart.EMBEDDING_NORM, bias=ALWAYS),
         _LN_F,
     ),
-    fused_qkv("self_attention.", "query_key_value dense"),
+    fused_qkv("self_attention.", "query_key_value dense", "by-head"),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),
 )
 FALCON = gpt_like(
     "h.{i}.",
     concat(embedding_table("word_embeddings", "V", "d"), _LN_F),
-    fused_qkv("self_attention.", "query_key_value dense"),
+    fused_qkv("self_attention.", "query_key_value dense", "by-head"),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms("ln_attn ln_mlp", bias=ALWAYS, when="parallel two_norms"),
     norms("input_layernorm", bias=ALWAYS, when="!parallel"),

@@ -109,7 +109,7 @@ PHI = llama_like(
     gate=NEVER,
 )
 PERSIMMON = llama_like(
-    fused_qkv(SELF, "query_key_value dense"),
+    fused_qkv(SELF, "query_key_value dense", "by-head"),
     qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
     mlp("mlp.dense_h_to_4h mlp.dense_4h_to_h"),
     norms(PRE_NORMS, bias=ALWAYS),

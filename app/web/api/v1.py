@@ -380,7 +380,6 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
 
 
 def _model_entry(model: Model) -> dict[str, Any]:
-    """The fields of a ModelEntry."""
     architecture = model.architecture
     return {"key": model.key, "name": model.name, "about": model.about, "card": model.card,
             "family": architecture.family, "sizes": architecture.sizes}  # fmt: skip

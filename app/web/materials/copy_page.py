@@ -30,22 +30,6 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
-class CopyPage:
-    """Everything that templates/materials/copy.html shows."""
-
-    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
-    kind: Annotated[MaterialKind, Doc("What is copied.")]
-    original: Annotated[str, Doc("The title of what is copied.")]
-    title: Annotated[str, Doc("The title of the copy, as proposed or typed.")]
-    questions: Annotated[tuple[str, ...], Doc("What an exit ticket asks; nothing for a worksheet.")]
-    address: Annotated[str, Doc("Where the form is sent to.")]
-    values: Annotated[Mapping[str, str], Doc("What is copied, for the form to send along.")]
-    courses: Annotated[tuple[Course, ...], Doc("The courses that the copy may be put into.")]
-    into: Annotated[str, Doc("Where the copy goes: the id of a course, or empty for the teacher's own.")] = ""
-    problem: Annotated[str, Doc("The sentence about the title, empty where there is none.")] = ""
-
-
-@dataclass(frozen=True)
 class Original:
     """What is copied: its kind and settings, where the form of the page is sent, and what it sends along."""
 
@@ -63,6 +47,18 @@ class Original:
         """The questions of an exit ticket; none for a worksheet."""
         asked = self.settings.get("questions") if self.kind == "ticket" else ()
         return tuple(str(each.get("text", "")) for each in asked or () if isinstance(each, dict))
+
+
+@dataclass(frozen=True)
+class CopyPage:
+    """Everything that templates/materials/copy.html shows."""
+
+    teacher: Annotated[Teacher, Doc("The teacher who is signed in.")]
+    original: Annotated[Original, Doc("What is copied, and where the form is sent.")]
+    title: Annotated[str, Doc("The title of the copy, as proposed or typed.")]
+    courses: Annotated[tuple[Course, ...], Doc("The courses that the copy may be put into.")]
+    into: Annotated[str, Doc("Where the copy goes: the id of a course, or empty for the teacher's own.")] = ""
+    problem: Annotated[str, Doc("The sentence about the title, empty where there is none.")] = ""
 
 
 @router.get("/worksheets/copy")
@@ -130,10 +126,7 @@ def _original_in_library(services: Services, values: Mapping[str, str]) -> Origi
 def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
     """The form with a proposed title, which no other material that the teacher can read has."""
     title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
-    page = CopyPage(
-        teacher, original.kind, original.title, title, original.questions, original.address, original.values, courses
-    )
-    return render("materials/copy.html", page)
+    return render("materials/copy.html", CopyPage(teacher, original, title, courses))
 
 
 def _copy(
@@ -149,18 +142,7 @@ def _copy(
     if owner is None:
         raise HTTPException(404)
     if not title:
-        page = CopyPage(
-            teacher,
-            original.kind,
-            original.title,
-            title,
-            original.questions,
-            original.address,
-            original.values,
-            courses,
-            into,
-            _("Type a title."),
-        )
+        page = CopyPage(teacher, original, title, courses, into, _("Type a title."))
         return render("materials/copy.html", page, 422)
     copy = add_material(store, original.kind, owner, teacher, {**original.settings, "title": title})
     editor = "show_ticket_editor" if copy.kind == "ticket" else "show_worksheet_editor"

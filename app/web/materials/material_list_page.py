@@ -146,17 +146,12 @@ def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, Taught
     for key in ("mine", *taught):
         for material in materials:
             if key == str(material.course_id or "mine"):
-                may_edit = key == "mine" or _may_edit(taught[key])
+                may_edit = key == "mine" or taught[key].can_edit
                 yield _own_line(usable.library, key, material, may_edit, usable.unusable.get(material.id, ""))
     for sheet in library.worksheets.values():
         yield _sheet_line(library, "library", sheet)
     for ticket in services.tickets.values():
         yield MaterialLine("library", ticket.key, ticket.title, "ticket", size=_questions(len(ticket.questions)))
-
-
-def _may_edit(taught: TaughtCourse) -> bool:
-    """Whether the teacher may change what belongs to a course of theirs."""
-    return taught.role == "instructor" and taught.course.archived_at is None
 
 
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:

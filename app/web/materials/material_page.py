@@ -74,7 +74,6 @@ class VersionLine:
 
     @property
     def left_out(self) -> int:
-        """How many changed lines are not shown."""
         return self.changed - len(self.changes)
 
 
@@ -170,7 +169,10 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
 def print_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
 ) -> Response:
-    """Its newest version as PDF: two half-sheets on a page, and the key; 404 for a ticket, and for what is unusable."""
+    """Its newest version as PDF: two half-sheets on a page, and the key; 404 for a ticket, and for what is unusable.
+
+    `paper` is the size of the page.
+    """
     material = access.material
     library = with_materials(services.library, {}, services.store, [material]).library
     if material.key not in library.worksheets:

@@ -69,11 +69,6 @@ class TicketConflict:
     theirs: tuple[str, ...]
     typed: tuple[str, ...]
 
-    @property
-    def next_version(self) -> int:
-        """The number of the version that is saved if what was typed replaces the newest one."""
-        return self.newest.version + 1
-
 
 @dataclass(frozen=True)
 class TicketEditorPage:

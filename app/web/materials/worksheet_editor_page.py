@@ -208,9 +208,7 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
     """
     columns = [
         [
-            clean_lines(text, MAX_BODY).strip()
-            if field in ("boxes", "explanation", "model_answer")
-            else clean_line(text)
+            clean_lines(text, MAX_BODY).strip() if field in _LONG_TEXTS else clean_line(text)
             for text in form.all(name, MAX_BODY)
         ]
         for field, name in names.items()

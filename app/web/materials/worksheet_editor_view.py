@@ -112,11 +112,6 @@ class Conflict:
     newest: Material
     differences: tuple[Difference, ...]
 
-    @property
-    def next_version(self) -> int:
-        """The number of the version that is saved if what was typed replaces the newest one."""
-        return self.newest.version + 1
-
 
 @dataclass(frozen=True)
 class WorksheetEditorPage:
@@ -207,7 +202,9 @@ def editor_page(
         symbols=tuple(variant.reader.written_symbols) if variant else (),
         views=PREVIEW_VIEWS,
         view=shown,
-        preview=_preview(library, worksheet, shown, held) if worksheet else Markup(""),
+        preview=render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, shown, held))
+        if worksheet
+        else Markup(""),
         remarks=remarks,
         told=told_token(remarks),
         field=draft.error.field if draft.error else "",
@@ -216,12 +213,7 @@ def editor_page(
 
 
 def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
-    """The editor as a page."""
     return render("materials/worksheet_editor.html", page, status)
-
-
-def _preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str) -> Markup:
-    return render_text("materials/_worksheet_preview.html", make_preview(library, worksheet, view, held))
 
 
 def setting_labels() -> dict[str, str]:

@@ -73,7 +73,11 @@ def show_another(
     tokens: str | None = None,
     decoded: str = "",
 ) -> Response:
-    """Redirect to a sheet of the same worksheet with other numbers, to be practised like any other."""
+    """Redirect to a sheet of the same worksheet with other numbers, to be practised like any other.
+
+    The query says which sheet is left; 404 where the worksheet has no sheet with other numbers, and what `find_variant`
+    refuses.
+    """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     variant = find_variant(library, worksheet, model, tokens, decoded)
     other = sibling(variant, services.library.models, secrets.randbelow(MAX_EXAMPLE_SEED), variant.worksheet.answers)

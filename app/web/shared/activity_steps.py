@@ -99,7 +99,8 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
     """When the activity closes for this student, extra time included, or what became of their work when it closed.
 
     The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open". Sheets
-    auto-submitted are listed only once the activity is closed. A preview never polls.
+    auto-submitted are listed only once the activity is closed. A preview never polls. `is_update` says that the notice
+    goes to a page that was opened before, on which something may stand that was not saved.
     """
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable

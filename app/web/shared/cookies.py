@@ -24,7 +24,10 @@ YEAR_S = 365 * 24 * 3600
 def set_private_cookie(
     request: Request, response: Response, name: str, value: str, max_age_s: int = YEAR_S, path: str = "/"
 ) -> None:
-    """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone."""
+    """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone.
+
+    It lasts a year unless `max_age_s` says otherwise, and is sent to all pages unless `path` names those below it.
+    """
     secure = request.url.scheme == "https"
     response.set_cookie(name, value, max_age=max_age_s, path=path, httponly=True, samesite="lax", secure=secure)
 

@@ -20,7 +20,10 @@ Line = TypeVar("Line")  # of a list: anything
 
 
 class FormReader:
-    """The fields of a form that was sent, and the content of the one file that may come along."""
+    """The fields of a form that was sent, and the content of the one file that may come along.
+
+    Every reader cuts a field to `longest` characters; none refuses a longer one.
+    """
 
     def __init__(self, form: FormData, file: bytes = b"", file_name: str = "") -> None:
         self._form, self.file, self.file_name = form, file, file_name

@@ -72,7 +72,8 @@ class ActivityAccess(CourseAccess):
 class StudentAccess:
     """An activity, its course, the student that this browser is there, and the time of the request.
 
-    `work` is the work on a sheet with the key of that sheet, if it has been read already.
+    `work` is the work on a sheet with the key of that sheet, if it has been read already. In a preview, the student is
+    made up: number `example`, from 1.
     """
 
     activity: Activity
@@ -80,6 +81,8 @@ class StudentAccess:
     student: Student
     now: datetime
     work: tuple[str, WorkDone] | None = field(default=None, kw_only=True)
+    example: int = field(default=0, kw_only=True)
+    closed: bool = field(default=False, kw_only=True)  # the preview shows it as it will be after it has closed
 
     @property
     def phase(self) -> Phase:
@@ -94,12 +97,17 @@ class StudentAccess:
     @property
     def links(self) -> StudentLinks:
         """Where the pages of the activity lead."""
-        return StudentLinks(self.activity.id)
+        return StudentLinks(self.activity.id, self.example)
 
     @property
     def is_preview(self) -> bool:
         """Whether a teacher only looks at what students see, and nothing is stored."""
-        return False
+        return self.example > 0
+
+    @property
+    def next_example(self) -> int:
+        """Another made-up student, with other numbers where each has their own."""
+        return self.example + 1
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
@@ -282,7 +290,7 @@ EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
 def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
     """The courses that the signed-in teacher may change: as a teacher, and not archived. The newest come first."""
     taught = services.store.courses.taught_by(teacher)
-    return tuple(each.course for each in taught if CourseAccess(each.course, teacher, each.role).can_edit)
+    return tuple(each.course for each in taught if each.can_edit)
 
 
 EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]

@@ -138,14 +138,18 @@ class StorageBudget:
         self._lock = threading.Lock()
 
     def charge(self, network: str, size: int, share: float = 1) -> None:
-        """Count bytes that are about to be stored; raises BudgetSpentError where the network has no room for them.
+        """Count bytes that are about to be stored; raises BudgetSpentError, and counts nothing, where the network has
+        no room for them.
 
         `share` is how much of the room they may take: less for what nobody has asked for.
         """
         self._take(network, size / self._bytes_per_hour, share)
 
     def charge_student(self, student_id: int, size: int, share: float = 1) -> None:
-        """Count what a student is about to store in a class, from whatever network; raises BudgetSpentError."""
+        """Count bytes that a student is about to store in a class, from whatever network; `share` as for `charge`.
+
+        Raises BudgetSpentError, and counts nothing, where the student has no room for them.
+        """
         self._take(f"student {student_id}", size / BYTES_OF_STUDENT_PER_HOUR, share)
 
     def charge_new_name(self, network: str) -> None:

@@ -85,36 +85,46 @@ _PRESSES: Mapping[Press, str] = {
 
 @dataclass(frozen=True)
 class StudentLinks:
-    """The addresses of an activity's pages for students, which are the same pages for all of them."""
+    """The addresses of an activity's pages for students, the same for all of them.
+
+    With the number of a made-up student (`example`), those of its preview.
+    """
 
     activity_id: int
+    example: int = 0
 
     @property
     def activity(self) -> str:
         """The list of its sheets."""
-        return url_for("show_class_activity", activity_id=self.activity_id)
+        return self._address("show_class_activity", "preview_activity")
 
     @property
     def ticket(self) -> str:
         """The exit ticket, which is handed in at the same address."""
-        return url_for("show_exit_ticket", activity_id=self.activity_id)
+        return self._address("show_exit_ticket", "preview_ticket")
 
     @property
     def work(self) -> str:
-        """All work of the student, where they go after the last page of the activity."""
-        return url_for("show_my_work")
+        """Where students go after the last page: all of their work; in a preview, which stores none, the list again."""
+        return self.activity if self.example else url_for("show_my_work")
 
     def sheet(self, number: int) -> str:
         """A sheet, counted from 1."""
-        return url_for("show_class_sheet", activity_id=self.activity_id, number=number)
+        return self._address("show_class_sheet", "preview_sheet", number=number)
 
     def press(self, number: int, what: Press) -> str:
         """Where a button of that sheet sends its form."""
-        return url_for(_PRESSES[what], activity_id=self.activity_id, number=number)
+        of_preview = {"what": what} if self.example else {}
+        return self._address(_PRESSES.get(what, ""), "press_in_preview", number=number, **of_preview)
+
+    def _address(self, page: str, preview: str, **values: object) -> str:
+        if self.example:
+            return url_for(preview, activity_id=self.activity_id, **values, example=self.example)
+        return url_for(page, activity_id=self.activity_id, **values)
 
     def sheet_like(self, number: int, kind: str, **seed: object) -> str:
         """A sheet like that one with other numbers, of a kind of `example_view`."""
-        return url_for("show_class_example", activity_id=self.activity_id, number=number, kind=kind, **seed)
+        return self._address("show_class_example", "preview_example", number=number, kind=kind, **seed)
 
 
 def page_above(path: str) -> str:

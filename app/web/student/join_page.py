@@ -29,8 +29,8 @@ MAX_CODE, MAX_NAME = 40, 100  # characters of what is typed
 
 
 @dataclass(frozen=True)
-class JoinPage:
-    """Everything that templates/student/join.html shows."""
+class CodePage:
+    """Everything that templates/student/join.html and resume.html show."""
 
     code: Annotated[str, Doc("The code as typed.")] = ""
     problem: Annotated[str, Doc("The error message above the form; empty if there is none.")] = ""
@@ -65,14 +65,6 @@ class JoinedPage:
 
 
 @dataclass(frozen=True)
-class ResumePage:
-    """Everything that templates/student/resume.html shows."""
-
-    code: Annotated[str, Doc("The code as typed.")] = ""
-    problem: Annotated[str, Doc("The error message above the form; empty if there is none.")] = ""
-
-
-@dataclass(frozen=True)
 class SuggestedNamesPage:
     """Everything that templates/student/_join_names.html shows."""
 
@@ -99,7 +91,7 @@ class _NameRefusedError(Exception):
 @in_threads("class")
 def show_join_form() -> Response:
     """The form with one field for the join code."""
-    return render("student/join.html", JoinPage())
+    return render("student/join.html", CodePage())
 
 
 @router.post("/join")
@@ -217,7 +209,7 @@ def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass
 @in_threads("class")
 def show_resume_form() -> Response:
     """The form with one field for the resume code."""
-    return render("student/resume.html", ResumePage())
+    return render("student/resume.html", CodePage())
 
 
 @router.post("/resume")
@@ -237,7 +229,7 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
             "That resume code doesn’t exist. Codes have {length} letters; check yours and try again, or ask "
             "your teacher."
         ).format(length=CODE_LENGTH)
-        return render("student/resume.html", ResumePage(typed, problem), 422)
+        return render("student/resume.html", CodePage(typed, problem), 422)
     owner = visitor or services.store.add_visitor()
     services.store.roster.resume(student, owner.id)
     response = RedirectResponse(url_for("show_my_work"), 303)
@@ -277,7 +269,7 @@ def _no_such_code(typed: str) -> Response:
     problem = _("No class has the code “{code}”. Codes have {length} letters; check yours and try again.").format(
         code=code, length=JOIN_CODE_LENGTH
     )
-    return render("student/join.html", JoinPage(code, problem), 404)
+    return render("student/join.html", CodePage(code, problem), 404)
 
 
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:

@@ -67,7 +67,8 @@ class MyWorkPage:
 def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, signed_out: str = "") -> Response:
     """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none.
 
-    After signing out, the page has the browser drop its drafts; a link on another site cannot do that.
+    After signing out (`signed_out` is "yes"), the page has the browser drop its drafts; a link on another site cannot
+    do that.
     """
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"

@@ -71,7 +71,6 @@ class ClassSheetRequest:
 
     @property
     def variant(self) -> Variant:
-        """The sheet with this student's sizes."""
         return self.sheet.variant
 
     @property

@@ -197,7 +197,10 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
         return _refuse_form(services, access, activity, texts, error, state)
     revision = _save(store, access.teacher, activity, plan, content)
     if revision is None:
-        return change_activity(services, replace(access, activity=_stored_now(store, activity)), form)
+        current = store.activities.find(activity.id)
+        if current is None:
+            raise HTTPException(404)
+        return change_activity(services, replace(access, activity=current), form)
     done = "revised" if revision != activity.revision else "saved"
     return RedirectResponse(url_for("show_activity", activity_id=activity.id, done=done), 303)
 
@@ -216,14 +219,6 @@ def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, conten
         action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
         store.audit_log.record(teacher, action, activity)
         return revision
-
-
-def _stored_now(store: Store, activity: Activity) -> Activity:
-    """The activity as it is stored now; raises 404 where it was deleted."""
-    current = store.activities.find(activity.id)
-    if current is None:
-        raise HTTPException(404)
-    return current
 
 
 def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:

@@ -78,9 +78,8 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
     """The teacher's courses as an instructor, archived ones left out: the activity's first, then the newest."""
-    taught = [each for each in store.courses.taught_by(access.teacher) if each.role == "instructor"]
-    open_courses = [each.course for each in taught if each.course.archived_at is None]
-    return tuple(sorted(open_courses, key=lambda course: course.id != access.course.id))
+    editable = (taught.course for taught in store.courses.taught_by(access.teacher) if taught.can_edit)
+    return tuple(sorted(editable, key=lambda course: course.id != access.course.id))
 
 
 @router.post("/activities/{activity_id:int}/open")

@@ -42,7 +42,6 @@ from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import MAX_ANSWER, SavedFragment, read_scale, saved_json
 from app.web.shared.templating import render
-from app.web.shared.urls import Press, StudentLinks, url_for
 from app.web.student.class_sheet_view import (
     class_example,
     drawn_sheet,
@@ -61,63 +60,6 @@ MAX_EXAMPLES = 999  # made-up students
 
 
 @dataclass(frozen=True)
-class PreviewLinks(StudentLinks):
-    """The addresses of the same pages in a preview; `example` is the made-up student whose numbers it shows."""
-
-    example: int
-
-    @property
-    def activity(self) -> str:
-        """The list of the sheets."""
-        return url_for("preview_activity", activity_id=self.activity_id, example=self.example)
-
-    @property
-    def ticket(self) -> str:
-        """The exit ticket."""
-        return url_for("preview_ticket", activity_id=self.activity_id, example=self.example)
-
-    @property
-    def work(self) -> str:
-        """The list of the sheets again: nobody's work is stored."""
-        return self.activity
-
-    def sheet(self, number: int) -> str:
-        """A sheet, counted from 1."""
-        return url_for("preview_sheet", activity_id=self.activity_id, number=number, example=self.example)
-
-    def press(self, number: int, what: Press) -> str:
-        """Where a button of that sheet sends its form."""
-        return url_for("press_in_preview", activity_id=self.activity_id, number=number, what=what, example=self.example)
-
-    def sheet_like(self, number: int, kind: str, **seed: object) -> str:
-        """A sheet like that one with other numbers."""
-        names = {"activity_id": self.activity_id, "number": number, "kind": kind, **seed}
-        return url_for("preview_example", **names, example=self.example)
-
-
-@dataclass(frozen=True)
-class PreviewAccess(StudentAccess):
-    """An activity as one made-up student has it, shown to a member of its staff."""
-
-    example: int
-    closed: bool = False  # it is shown as it will be after it has closed
-
-    @property
-    def links(self) -> StudentLinks:
-        """Where the pages of the preview lead."""
-        return PreviewLinks(self.activity.id, self.example)
-
-    @property
-    def next_example(self) -> int:
-        """Another made-up student, with other numbers where each has their own."""
-        return self.example + 1
-
-    @property
-    def is_preview(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
 class ActivityPreviewPage:
     """Everything that templates/teacher/activity_preview.html shows."""
 
@@ -127,7 +69,7 @@ class ActivityPreviewPage:
     next: Annotated[NextStep, Doc("Where a student begins.")]
 
 
-def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> PreviewAccess:
+def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> StudentAccess:
     """The activity as it will be once open, for its course's staff, with example student `example`, from 1 to
     MAX_EXAMPLES.
 
@@ -140,10 +82,10 @@ def preview_access(services: ServicesDep, access: StaffActivity, example: str = 
     materials = materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
     content = content_to_open(materials.library, materials.tickets, services.store, access.activity)
     activity = _at_a_time(replace(access.activity, content=content), access.now, closed=False)
-    return PreviewAccess(activity, access.course, student, access.now, number)
+    return StudentAccess(activity, access.course, student, access.now, example=number)
 
 
-Preview = Annotated[PreviewAccess, Depends(preview_access)]
+Preview = Annotated[StudentAccess, Depends(preview_access)]
 
 
 @router.get("/activities/{activity_id:int}/preview")
@@ -258,14 +200,14 @@ _ACTIONS: Mapping[str, Action] = {
 }
 
 
-def _sheet(services: Services, access: PreviewAccess, number: int) -> StudentSheet:
+def _sheet(services: Services, access: StudentAccess, number: int) -> StudentSheet:
     """Sheet `number`, from 1, as the example student has it; 404 if the activity has fewer."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     return sheet_with_sizes(services.library, services.store, access.activity, access.student, number, None)
 
 
-def _posted(services: Services, access: PreviewAccess, form: FormReader, number: int) -> ClassSheetRequest:
+def _posted(services: Services, access: StudentAccess, form: FormReader, number: int) -> ClassSheetRequest:
     """The sheet that a form was sent from, with the attempts that the form carries, graded again."""
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
@@ -283,7 +225,7 @@ def _filled_in(requested: ClassSheetRequest, misconception: str) -> ClassSheetRe
     return replace(requested, typed=answers, sent=sent)
 
 
-def _example(services: Services, access: PreviewAccess, number: int, kind: str, seed: str) -> ExampleRequest:
+def _example(services: Services, access: StudentAccess, number: int, kind: str, seed: str) -> ExampleRequest:
     return class_example(services, access, _sheet(services, access, number).variant, number, kind, seed)
 
 
@@ -300,8 +242,7 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
         handed_in_on_time=False,
     )
     outcome = auto_submit(requested.variant, unfinished, requested.rules)
-    if isinstance(access, PreviewAccess):
-        access = replace(access, activity=_at_a_time(requested.activity, access.now, closed=True), closed=True)
+    access = replace(access, activity=_at_a_time(requested.activity, access.now, closed=True), closed=True)
     return replace(requested, work=work.kept(outcome), access=access)
 
 

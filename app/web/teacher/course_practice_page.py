@@ -60,12 +60,10 @@ class StudentPractice:
 
     @property
     def passed(self) -> int:
-        """How many levels the student has passed."""
         return sum(level.state == "passed" for level in self.levels)
 
     @property
     def solid(self) -> int:
-        """How many ideas are solid."""
         return sum(idea.state == "solid" for idea in self.ideas)
 
     @property

@@ -18,7 +18,7 @@ from app.classes.course_settings import copy_course
 from app.classes.roster_lookup import names_with_numbers
 from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
-from app.store import AuditAction, AuditEntry, Course, Store
+from app.store import AuditAction, Course, Store
 from app.store.audit import ObjectKind
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -190,17 +190,12 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
     return tuple(
         LogLine(
             f"{entry.at.astimezone(ZoneInfo(course.time_zone)):%Y-%m-%d %H:%M}",
-            _actor(entry, staff),
+            staff.get(entry.actor_id or 0) or f"{entry.actor_kind} {entry.actor_id or ''}".strip(),
             f"{entry.action} {entry.detail}".strip(),
             names[entry.object_kind][entry.object_id or 0] if entry.object_kind else "",
         )
         for entry in entries
     )
-
-
-def _actor(entry: AuditEntry, staff: dict[int, str]) -> str:
-    """Who did it: the name on the staff, else kind and id, such as 'teacher 7' or 'terminal'."""
-    return staff.get(entry.actor_id or 0, f"{entry.actor_kind} {entry.actor_id or ''}".strip())
 
 
 def _write_file(files: CourseFiles, file_name: str) -> IO[bytes]:

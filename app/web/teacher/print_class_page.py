@@ -19,7 +19,7 @@ from app.store import Activity, AuditAction, Student
 from app.translation import gettext as _
 from app.web.handouts.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
-from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.handout_jobs import printable_tickets, start_handout
 from app.web.shared.permissions import ActivityAccess, QueueClient, StaffActivity
 from app.web.shared.services import Services, ServicesDep
@@ -69,7 +69,8 @@ def print_for_class(
     It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
     worksheet's numbers. A HandoutError gives the form again with its sentence and status.
     """
-    number, form = sent.single_line("sheet", 9) or "1", _read_form(sent)
+    number = sent.single_line("sheet", 9) or "1"
+    form = HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
     students, log = services.store.roster.students(access.course), services.store.audit_log
     try:
         sheet_number = _parse_sheet_number(access.activity, number)
@@ -90,11 +91,6 @@ def print_for_class(
         page = replace(_print_class_page(services, access, students, number, form), problem=str(error))
         return render("teacher/print_class.html", page, status_of(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
-
-
-def _read_form(sent: FormReader) -> HandoutForm:
-    """Return the options that were sent; those that are empty have their defaults."""
-    return HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
 
 
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:

@@ -84,7 +84,8 @@ class ResultsOrder:
 def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
     """The order that a query asks for; an unknown `sort` means "name".
 
-    `order` is "up" or "down"; otherwise names go up, scores and attempts down.
+    `order` is "up" or "down"; otherwise names go up, scores and attempts down. `show` is kept as it is, cut to the
+    length of a misconception's key: one that no attempt shows leaves the list empty.
     """
     sort = sort if sort in ("score", "attempts") else "name"
     descending = {"up": False, "down": True}.get(order, sort != "name")

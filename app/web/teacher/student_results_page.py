@@ -113,7 +113,8 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
         page = replace(_student_results_page(services, access), typed=typed, reason=reason, problem=problem)
         return render("teacher/student_results.html", page, 422)
     _change_points(services, access, kind, points, "" if kind == "undone" else reason)
-    return _back_to_points(access)
+    address = url_for("show_student_results", activity_id=access.at.activity.id, student_id=access.student.id)
+    return RedirectResponse(f"{address}#points", 303)
 
 
 def _change_points(
@@ -140,11 +141,6 @@ def _change_points(
         now = f"{points:g}" if points is not None else "excused" if kind == "excused" else "none"
         detail = f"{now}, activity {activity.id}"
         store.audit_log.record(teacher, AuditAction.POINTS_CHANGED, student, detail)
-
-
-def _back_to_points(access: permissions.StudentResultsAccess) -> Response:
-    address = url_for("show_student_results", activity_id=access.at.activity.id, student_id=access.student.id)
-    return RedirectResponse(f"{address}#points", 303)
 
 
 def _read_points(typed: str) -> float | None:

@@ -118,7 +118,7 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
 
     Afterwards everything works again.
     """
-    monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 4.0)
+    monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 12.0)
     monkeypatch.setitem(limits._PARAMETERS, "connect_timeout", 2)
     app = make_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
     answers = list[int]()
@@ -131,10 +131,10 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
             for thread in asking:
                 thread.start()
             time.sleep(0.5)
-            assert seconds_for(lambda: client.get("/static/css/all.css"), 200) < 3
-            assert seconds_for(lambda: client.get("/healthz"), 503) < 10
+            assert seconds_for(lambda: client.get("/static/css/all.css"), 200) < 9
+            assert seconds_for(lambda: client.get("/healthz"), 503) < 30
             for thread in asking:
-                thread.join(60)
+                thread.join(300)
         assert set(answers) == {503}
         assert ask_afresh(client) == (200, "ok")
         assert client.get("/join/ABCDEF").status_code == 404

@@ -18,19 +18,11 @@ from app.sheets.library import Library
 from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
 from app.web.shared.request_guard import MAX_BODY
 from tests.helpers.fake_runner import FakeRunner
+from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import School
 
 ROWS = ("input", "queries", "keys", "values", "scores", "weights", "output")
 BOXES = [f"{row}.{axis}" for row in ROWS for axis in ("rows", "columns")]
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 100,
-    "num_hidden_layers": 2,
-}
 
 
 def refused(client: TestClient, method: str, address: str, status: int, **options: Any) -> str:
@@ -315,7 +307,7 @@ def test_a_model_of_the_library_is_run(client: TestClient, runner: FakeRunner) -
 
 def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRunner) -> None:
     """The object of a config.json, with every option."""
-    asked = {"config": LLAMA, "tokens": 7, "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
+    asked = {"config": SMALL_LLAMA, "tokens": 7, "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
     asked["topic"] = "decode-step"
     result = client.post("/api/v1/forward", json=asked).json()
     architecture, tokens, options = runner.calls[0]
@@ -329,17 +321,17 @@ def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRun
     ("body", "status", "said"),
     [
         ({}, 422, "either “model”"),
-        ({"model": "llama-7b", "config": LLAMA}, 422, "either “model”"),
+        ({"model": "llama-7b", "config": SMALL_LLAMA}, 422, "either “model”"),
         ({"model": "nope"}, 404, "Models: "),
         ({"config": []}, 422, "config"),
         ({"config": {}}, 422, "model_type"),
-        ({"config": {**LLAMA, "model_type": "nope"}}, 422, "nope"),
-        ({"config": {key: value for key, value in LLAMA.items() if key != "hidden_size"}}, 422, "hidden_size"),
-        ({"config": {**LLAMA, "num_attention_heads": 5}}, 422, "5"),
-        ({"config": {**LLAMA, "hidden_size": -64}}, 422, "hidden_size"),
-        ({"config": {**LLAMA, "hidden_size": 10**15}}, 422, "hidden_size"),
-        ({"config": {**LLAMA, "hidden_size": "64"}}, 422, "hidden_size"),
-        ({"config": {**LLAMA, "num_key_value_heads": 3}}, 422, "3"),
+        ({"config": {**SMALL_LLAMA, "model_type": "nope"}}, 422, "nope"),
+        ({"config": {key: value for key, value in SMALL_LLAMA.items() if key != "hidden_size"}}, 422, "hidden_size"),
+        ({"config": {**SMALL_LLAMA, "num_attention_heads": 5}}, 422, "5"),
+        ({"config": {**SMALL_LLAMA, "hidden_size": -64}}, 422, "hidden_size"),
+        ({"config": {**SMALL_LLAMA, "hidden_size": 10**15}}, 422, "hidden_size"),
+        ({"config": {**SMALL_LLAMA, "hidden_size": "64"}}, 422, "hidden_size"),
+        ({"config": {**SMALL_LLAMA, "num_key_value_heads": 3}}, 422, "3"),
         ({"model": "llama-7b", "tokens": 0}, 422, "from 1 to"),
         ({"model": "llama-7b", "tokens": -3}, 422, "from 1 to"),
         ({"model": "llama-7b", "tokens": 10**9}, 422, "from 1 to"),
@@ -351,8 +343,8 @@ def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRun
         ({"model": "deepseek-v2-lite"}, 422, "latent"),
         ({"model": "llama-7b", "topic": "bidirectional-head"}, 422, "LLaMA 7B"),
         ({"model": "llama-7b", "topic": "costs"}, 422, "single-head"),
-        ({"config": {**LLAMA, "model_type": "olmo2"}}, 422, "attention layer"),
-        ({"config": {**LLAMA, "rope_scaling": {"rope_type": "nope"}}}, 422, "RoPE"),
+        ({"config": {**SMALL_LLAMA, "model_type": "olmo2"}}, 422, "attention layer"),
+        ({"config": {**SMALL_LLAMA, "rope_scaling": {"rope_type": "nope"}}}, 422, "RoPE"),
     ],
 )
 def test_a_head_that_cannot_be_run_is_refused(
@@ -457,7 +449,7 @@ def test_a_drawn_sheet_is_graded_by_its_seed_and_by_its_code(client: TestClient,
 
 def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
     """Its letters lead to the stored config: 64 wide, heads of 16."""
-    key = client.post("/api/v1/models", json={"config": LLAMA, "name": "Mine"}).json()["key"]
+    key = client.post("/api/v1/models", json={"config": SMALL_LLAMA, "name": "Mine"}).json()["key"]
     drawn = client.post("/api/v1/variants", json={"worksheet": "llama-7b", "seed": 1, "model": key}).json()
     answers = {"queries.columns": "16", "input.columns": "64"}
     graded = client.post("/api/v1/grade", json={"code": drawn["code"].lower(), "answers": answers}).json()

@@ -12,33 +12,14 @@ from starlette.testclient import TestClient
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.library import Library
-from tests.helpers.html_page import Page
+from tests.helpers.html_page import Page, text_of
+from tests.helpers.model_imports import SMALL_LLAMA, imported, paste
 from tests.helpers.shipped import LIBRARY
 
 if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
 
-LLAMA = {
-    "model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "intermediate_size": 128, "vocab_size": 100, "num_hidden_layers": 2, "max_position_embeddings": 512,
-}  # fmt: skip
-
-
-def paste(client: TestClient, config: Any, **more: str) -> Any:
-    text = config if isinstance(config, str) else json.dumps(config)
-    return client.post("/models", data={"way": "text", "text": text, **more}, files={"file": ("", b"")})
-
-
-def imported(client: TestClient, config: Any, **more: str) -> str:
-    """The key of a model after its import."""
-    answer = paste(client, config, **more)
-    assert answer.status_code == 200, answer.text
-    return str(answer.url.path).removeprefix("/models/")
-
-
-def text_of(page: str) -> str:
-    """A page's words without its tags."""
-    return " ".join(re.sub(r"<[^>]+>", "", page).split())
+LLAMA = {**SMALL_LLAMA, "max_position_embeddings": 512}
 
 
 def test_every_model_of_the_library_is_listed_and_has_a_page(client: TestClient, library: Library) -> None:

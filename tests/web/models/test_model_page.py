@@ -15,23 +15,8 @@ from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
 from tests.helpers.families_cases import CASES
-
-
-def text_of(page: str) -> str:
-    """A page's words without its tags."""
-    return " ".join(re.sub(r"<[^>]+>", "", page).split())
-
-
-def paste(client: TestClient, config: Any, **more: str) -> Any:
-    text = config if isinstance(config, str) else json.dumps(config)
-    return client.post("/models", data={"way": "text", "text": text, **more}, files={"file": ("", b"")})
-
-
-def imported(client: TestClient, config: Any, **more: str) -> str:
-    """The key of a model after its import."""
-    answer = paste(client, config, **more)
-    assert answer.status_code == 200, answer.text
-    return str(answer.url.path).removeprefix("/models/")
+from tests.helpers.html_page import text_of
+from tests.helpers.model_imports import paste
 
 
 def test_where_each_size_came_from_is_told(client: TestClient) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sqlite3
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -242,11 +241,7 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
     assert "Running." in client.get(part["hx-get"], headers=SCRIPT).text
     assert client.get(part["hx-get"] + "/weights.png").status_code == 404
     runner.gate.set()
-    for _ in range(200):
-        if Page(client.get(part["hx-get"]).text).find("p", class_="verdict"):
-            return
-        time.sleep(0.02)
-    raise AssertionError("the run did not end")
+    assert Page(finished_run(client, part["hx-get"])).find("p", class_="verdict")
 
 
 def test_a_run_in_the_background_tells_one_line_or_nothing(

@@ -70,7 +70,7 @@ def serving(folder: Path, **settings: str) -> Iterator[tuple[int, str, psutil.Pr
             yield int(port[1]), link[1], psutil.Process(process.pid)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(120)
 
 
 def ask(
@@ -79,7 +79,7 @@ def ask(
     """One request on a connection of its own, as Caddy passes it on."""
     body = urlencode(form) if form is not None else None
     kind = {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
         connection.request("POST" if body else "GET", path, body, {**PROXIED, **kind, **(headers or {})})
         response = connection.getresponse()
         response.read()
@@ -165,7 +165,7 @@ def proxy(kind: str, folder: Path, app: int) -> Iterator[int]:
     filled_in = [part.format(folder=folder) for part in command]
     with subprocess.Popen(filled_in, env=environment, stderr=subprocess.DEVNULL) as process:
         try:
-            until = time.monotonic() + 20
+            until = time.monotonic() + 120
             while True:
                 try:
                     socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -176,7 +176,7 @@ def proxy(kind: str, folder: Path, app: int) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(120)
 
 
 @pytest.mark.parametrize("kind", PROXIES)
@@ -214,7 +214,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path
         if when == "they serve":
             assert ask(port, "/healthz").status == 200
         process.kill()
-        assert psutil.wait_procs(workers, timeout=60)[1] == []
+        assert psutil.wait_procs(workers, timeout=300)[1] == []
         socket.create_server(("127.0.0.1", port)).close()
 
 
@@ -346,7 +346,7 @@ def test_more_workers_than_the_database_has_connections_for_do_not_start(
     settings = {f"ATTENTION_SHAPES_{name}": value for name, value in options.items()}
     told = subprocess.run(
         [sys.executable, "-c", "from app.cli import main; main()", "serve"], cwd=PROJECT, capture_output=True,
-        text=True, env={**os.environ, **settings, "DATABASE_URL": new_postgres_database}, timeout=60,
+        text=True, env={**os.environ, **settings, "DATABASE_URL": new_postgres_database}, timeout=300,
     )  # fmt: skip
     assert told.returncode == 2
     assert re.search(r"64 workers need 256 connections .* allows \d+:", told.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from html import unescape
 
 import pytest
@@ -11,17 +10,11 @@ from starlette.testclient import TestClient
 from app.sheets.library import Library
 from tests.helpers.families_cases import CASES
 from tests.helpers.html_page import Page
+from tests.helpers.model_imports import imported
 
 pytestmark = pytest.mark.slow
 
 WORKSHEETS_PER_FAMILY = 4  # other ones for each family, so that all are tried with many
-
-
-def imported(client: TestClient, config: dict[str, object]) -> str:
-    """The key of a model after its import, which leads to the model's page."""
-    data = {"way": "text", "text": json.dumps(config)}
-    answer = client.post("/models", data=data, files={"file": ("", b"")}, follow_redirects=False)
-    return answer.headers["location"].rpartition("/models/")[2]
 
 
 def test_no_worksheet_fails_with_any_family(client: TestClient, library: Library) -> None:

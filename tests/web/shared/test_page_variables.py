@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 from dataclasses import fields
+from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -17,6 +18,7 @@ from app.settings import PROJECT, Settings
 from app.web.shared.templating import template_environment
 
 
+@cache
 def page_classes() -> list[type[Any]]:
     """Every class of app/web that is named a page or a fragment, but for those that others extend."""
     modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(app.web.__path__, "app.web.")]
@@ -38,28 +40,36 @@ def templates_of(page: type[Any]) -> list[str]:
 PAGES = {template: page for page in page_classes() for template in templates_of(page)}
 
 
+@cache
+def read_template(name: str) -> tuple[str, frozenset[str], frozenset[str]]:
+    """The text of a template, the templates that it extends or includes, and the names that it does not make itself."""
+    text = (PROJECT / "templates" / name).read_text(encoding="utf-8")
+    tree = template_environment().parse(text)
+    others = frozenset(other for other in meta.find_referenced_templates(tree) if other)
+    return text, others, frozenset(meta.find_undeclared_variables(tree))
+
+
 def parts_of(template: str) -> set[str]:
     """A template with all that it extends and includes."""
-    environment = template_environment()
     found, waiting = set[str](), {template}
     while waiting:
         name = waiting.pop()
         found.add(name)
-        tree = environment.parse((PROJECT / "templates" / name).read_text(encoding="utf-8"))
-        waiting |= {other for other in meta.find_referenced_templates(tree) if other} - found
+        waiting |= read_template(name)[1] - found
     return found
 
 
 def variables(template: str) -> set[str]:
     """The names a template reads and does not make itself, with those of its parts."""
-    environment = template_environment()
-    texts = [(PROJECT / "templates" / name).read_text(encoding="utf-8") for name in parts_of(template)]
-    undeclared = set().union(*(meta.find_undeclared_variables(environment.parse(text)) for text in texts))
-    if any("{% set tab = " in text for text in texts):  # a page says which tab of its layout it is
+    parts = [read_template(name) for name in parts_of(template)]
+    undeclared = set[str]().union(*(names for _text, _others, names in parts))
+    if any("{% set tab = " in text for text, _others, _names in parts):  # a page says which tab of its layout it is
         undeclared.discard("tab")
-    if any("{% block with_frame scoped %}" in text for text in texts):  # an exhibit adds something to each frame
+    # An exhibit adds something to each frame.
+    if any("{% block with_frame scoped %}" in text for text, _others, _names in parts):
         undeclared -= {"frame", "loop"}
-    return undeclared - set(environment.globals) - {"_trans"}  # a name of Jinja's own, for {% trans url=url_for(…) %}
+    # _trans is a name of Jinja's own, for {% trans url=url_for(…) %}.
+    return undeclared - set(template_environment().globals) - {"_trans"}
 
 
 def test_every_template_belongs_to_a_page() -> None:

@@ -62,7 +62,7 @@ def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner
     course = school.course("Transformers", school.teacher())
     activity, (_, visitor) = school.activity(course), school.student(course, "Kim")
     client.cookies[VISITOR_COOKIE] = visitor.token
-    runner.gate.clear()  # for ten seconds at most
+    runner.gate.clear()
     with ThreadPoolExecutor(60) as threads:
         waiting = [threads.submit(client.post, "/api/v1/forward", json=FORWARD) for _ in range(60)]
         while len(runner.calls) < MAX_THREADS["forward"]:

@@ -567,15 +567,14 @@ def test_each_button_leads_to_an_address_that_says_the_same_on_reload(classroom:
         assert bool(pages[0].find("p", class_="hint")) == (verb == "hint")
         assert bool(pages[0].find("button", id="hand-in-anyway")) == bool(more.get("empty"))
     assert seen == [("check", False, 1), ("hint", True, 1), ("hand-in", False, 1), ("hand-in", False, 1)]
-    claimed = browser.get(f"/class/{activity.id}/1?said=no-such&hint=9")
-    assert claimed.status_code == 200
+    assert browser.get(f"/class/{activity.id}/1?result=no-such&hint=9").status_code == 200
 
 
 def test_an_address_cannot_claim_what_was_not_done(classroom: Classroom) -> None:
     """Nothing handed in, nothing checked: no sentence about the first, and no hint."""
     activity = classroom.open()
     _, browser = classroom.join()
-    page = Page(browser.get(f"/class/{activity.id}/1?said=handed-in&hint=2").text)
+    page = Page(browser.get(f"/class/{activity.id}/1?result=handed-in&hint=2").text)
     assert (page.text("p", class_="result"), page.find("p", class_="hint")) == ("", [])
 
 

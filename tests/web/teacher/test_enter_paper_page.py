@@ -142,15 +142,6 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
     assert "Already stored: 1" in all_text(classroom.enter(f"1017: {WIDE_TEXT}"))
 
 
-def test_numbers_without_a_colon_and_dashes_are_read(app: FastAPI) -> None:
-    """A number or name and exactly as many answers as boxes need no colon; with fewer nobody is guessed at."""
-    classroom = PaperClassroom(app)
-    classroom.enter(f"1018 {RIGHT}\nLou Ray {WIDE_TEXT}\nlee, kim: 100 -")
-    assert [one.score for one in classroom.attempts("Lou Ray")] == [14, 13]
-    assert [one.score for one in classroom.attempts("Kim Lee")] == [1]
-    assert "doesn’t begin with a name" in all_text(classroom.enter("1018 100 4096", 422))
-
-
 def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastAPI) -> None:
     """Unknown and ambiguous names, no answers, too many: a sentence each, and every such line is still there."""
     classroom = PaperClassroom(app)
@@ -177,17 +168,6 @@ def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:
     classroom.enter(f"Kim: {RIGHT}", label="Kim", who=str(fox.id))
     assert [one.score for one in classroom.attempts("Kim Fox")] == [14]
     assert not other.attempts("Kim Fox")
-
-
-def test_a_code_says_which_numbers_the_paper_had(app: FastAPI) -> None:
-    """One code for all, or one behind a name, which then goes before it, also for another sheet of the activity."""
-    classroom = PaperClassroom(app, sheets=("llama-7b", "qwen2.5-0.5b"))
-    longer, right_longer = classroom.code_and_key("llama-7b", 77)
-    other, right_other = classroom.code_and_key("qwen2.5-0.5b", 33)
-    classroom.enter(f"1017: {right_longer}\n1018 {other.lower()}: {right_other}", code=longer)
-    [kim], [lou] = classroom.attempts("Kim Lee"), classroom.attempts("Lou Ray")
-    assert (kim.score, kim.variant.tokens, kim.sheet_number) == (14, 77, 1)
-    assert (lou.score, lou.out_of, lou.variant.tokens, lou.sheet_number) == (lou.out_of, lou.out_of, 33, 2)
 
 
 def test_a_model_that_only_a_paper_had_stays_when_the_library_has_it_no_longer(app: FastAPI) -> None:

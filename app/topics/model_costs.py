@@ -1,0 +1,205 @@
+"""What a whole model costs: operations of one token, of a prefill, of decoding and of training, and bytes in training.
+
+The rule of thumb takes 2·P operations for a token and 6·P in training, for P parameters (Kaplan et al.,
+arXiv:2001.08361, section 2.1). The exact numbers are those of all matrix products: an embedding is looked up, norms and
+biases are no products, a tied embedding is multiplied after all, and attention pairs tokens with tokens.
+
+>>> from app.models.read_config import read_config
+>>> gpt2 = read_config(
+...     '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_head": 12, "n_layer": 12,'
+...     ' "vocab_size": 50257}'
+... )
+>>> str(_in_layers(gpt2)), str(_outside_layers(gpt2))
+('G*L*d*d_h + G*L*d*d_v + H*L*d*d_h + H*L*d*d_v + 2*L*d*d_ff', 'V*d')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from app.algebra.expression import ZERO, Expression
+from app.models.architecture import Architecture, LayerKind
+from app.models.parameter_count import parameter_counts
+from app.models.parameter_specs import ModelPart, ParameterSpec
+from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
+from app.topics.costs import HEADS_COMPUTING, memory_costs, product_flops
+from app.topics.decode_step import decode_step_table
+from app.topics.requirements import (
+    CACHE_OF_KEYS_AND_VALUES,
+    KV_CACHE,
+    NAMED_PARTS,
+    NEXT_TOKEN,
+    ONE_NUMBER_OF_VISIBLE_KEYS,
+    ONE_STACK,
+    ROOM_FOR_ONE_MORE,
+    SCORES_OF_QUERIES_AND_KEYS,
+)
+from app.topics.single_head import SINGLE_HEAD
+from app.topics.topic import LevelSpec, Topic
+
+_PAIRWISE = ("scores", "context")  # the products of attention without parameters
+# Bytes for each parameter that training in mixed precision keeps besides the weights in 16 bits (Rajbhandari et al.,
+# arXiv:1910.02054, section 3.1): gradients in 16 bits; in 32 bits a copy of the weights, and Adam's two moments.
+BYTES_IN_TRAINING = {"gradients_bytes": 2, "master_bytes": 4, "moments_bytes": 8}
+
+
+def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
+    """Yield the parameters that a token is multiplied by, then operations, operations per byte, and bytes in training.
+
+    Operations are those of one token by the rule of thumb and exactly, and of `tokens` tokens at once, of one more with
+    a cache, and of training on them. `rule_excess`, by how much the rule of thumb is too high for one token, is left
+    out where it is exact (OLMo, whose norms have no parameters); `prefill_intensity` in a mixture of experts, whose
+    tokens don't all read the same matrices.
+    """
+    parts = (
+        Count("layers_multiplied", _in_layers(architecture), "{matrices-of-layers}"),
+        Count("outside_multiplied", _outside_layers(architecture), "{matrices-outside-layers}"),
+    )
+    multiplied = sum((part.total for part in parts), ZERO)
+    yield from parts
+    formula = "{layers_multiplied} + {outside_multiplied}"
+    yield Count("multiplied", multiplied, formula, FromParts(PARTS_SUM, tuple(part.key for part in parts)))
+    yield from _of_one_token(architecture, multiplied)
+    yield from _of_many_tokens(architecture, tokens, multiplied)
+    # Every weight of 2 bytes that is read is multiplied and added once for each token.
+    yield Count("decode_intensity", Expression.number(1), "{operations-per-byte}", unit="entries")
+    if not architecture.has_experts:
+        yield Count("prefill_intensity", Expression.symbol("N"), "{operations-per-byte}", unit="entries")
+    yield from _in_training()
+
+
+def _of_one_token(architecture: Architecture, multiplied: Expression) -> Iterator[Count]:
+    """Yield the operations of one token by the rule of thumb, by its matrix products, and the difference.
+
+    In a mixture of experts the rule takes the parameters that a token uses.
+    """
+    parameters, word = (Expression.symbol("params"), "parameters")
+    if architecture.has_experts:
+        parameters, word = Expression.symbol("active"), "active-parameters"
+    yield Count("rule_flops", parameters * 2, f"2 · {{{word}}}", unit="operations")
+    exactly = FromParts(PARTS_SUM * 2, ("multiplied",))
+    yield Count("token_flops", multiplied * 2, "2 · {multiplied}", exactly, unit="operations")
+    excess = parameters * 2 - multiplied * 2
+    if excess.size({**architecture.all_sizes, **parameter_sizes(architecture)}):
+        keys = ("rule_flops", "token_flops")
+        made_from = FromParts(Expression.parse(" - ".join(keys)), keys)
+        yield Count("rule_excess", excess, "{rule_flops} − {token_flops}", made_from, unit="operations")
+
+
+def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Expression) -> Iterator[Count]:
+    """Yield the operations of N tokens at once, of one more token after them, and of training on them.
+
+    A backward pass takes every product twice: for the gradients of what came in, and of the matrix.
+    """
+    tokens_once = FromParts(Expression.parse("N*parts"), ("token_flops",))
+    products = Expression.parse("2*N") * multiplied
+    yield Count("products_flops", products, "{N} · {token_flops}", tokens_once, unit="operations")
+    pairs = _pairwise_flops(SINGLE_HEAD)
+    formula = "2 · {L} · {H} · {N} · {N} · ({d_h} + {d_v})"
+    yield Count("attention_flops", pairs, formula, unit="operations")
+    both = FromParts(PARTS_SUM, ("products_flops", "attention_flops"))
+    formula = "{products_flops} + {attention_flops}"
+    yield Count("prefill_flops", products + pairs, formula, both, unit="operations")
+    step = decode_step_table(architecture, tokens)
+    assert step is not None  # noqa: S101 - `requires` has refused models without a cache, and too many tokens
+    pairs_of_new, seen = _pairwise_flops(step), step["keys"].rows
+    made_from = FromParts(PARTS_SUM + pairs_of_new, ("token_flops",))
+    seen_text = "({N} + 1)" if seen.symbols == {"N"} else f"{{{seen}}}"
+    formula = f"{{token_flops}} + 2 · {{L}} · {{H}} · {seen_text} · ({{d_h}} + {{d_v}})"
+    yield Count("decode_flops", multiplied * 2 + pairs_of_new, formula, made_from, unit="operations")
+    rule = FromParts(Expression.parse("3*N*parts"), ("rule_flops",))
+    parameters = Expression.symbol("active" if architecture.has_experts else "params")
+    total = Expression.parse("6*N") * parameters
+    yield Count("training_rule", total, "3 · {N} · {rule_flops}", rule, unit="operations")
+    backward = FromParts(PARTS_SUM * 3, ("prefill_flops",))
+    total = (products + pairs) * 3
+    yield Count("training_flops", total, "3 · {prefill_flops}", backward, unit="operations")
+
+
+def _in_training() -> Iterator[Count]:
+    """Yield the bytes of weights, gradients, the copy of the weights, and Adam's moments, then their sum."""
+    weights = next(iter(memory_costs(None)))
+    yield weights
+    total = weights.total
+    for key, size in BYTES_IN_TRAINING.items():
+        numbers = Expression.parse("params") * size
+        factors = f"{size} {{bytes}}" if size < 8 else f"2 · {size // 2} {{bytes}}"
+        yield Count(key, numbers, f"{factors} · {{parameters}}", unit="bytes")
+        total += numbers
+    keys = (weights.key, *BYTES_IN_TRAINING)
+    formula = " + ".join(f"{{{key}}}" for key in keys)
+    yield Count("training_bytes", total, formula, FromParts(PARTS_SUM, keys), unit="bytes")
+
+
+def _pairwise_flops(table: TensorTable) -> Expression:
+    """The operations of scores and weighted sums in all heads of all layers, by the table of one head."""
+    products = (Expression.symbol(HEADS_COMPUTING[key]) * product_flops(table, key) for key in _PAIRWISE)
+    return Expression.symbol("L") * sum(products, ZERO)
+
+
+def _in_layers(architecture: Architecture) -> Expression:
+    """The entries of all matrices that a token is multiplied by in the layers: of experts, only those it is sent to."""
+    kinds = architecture.stacks[0].kinds
+    layers = (Expression.symbol("L") if len(kinds) == 1 else Expression.number(kind.layers) for kind in kinds)
+    return sum((count * _in_one_layer(kind) for count, kind in zip(layers, kinds, strict=True)), ZERO)
+
+
+def _in_one_layer(kind: LayerKind) -> Expression:
+    chosen = {"E": Expression.symbol("k")}
+    counts = (s.count.substitute(chosen) if s.routed else s.count for s in _matrices(kind.parameters))
+    return sum(counts, ZERO)
+
+
+def _outside_layers(architecture: Architecture) -> Expression:
+    """The entries of the unembedding, which may be the token embedding again, and of projections next to it (OPT)."""
+    specs = architecture.outside_parameters
+    matrices = sum((spec.count for spec in _matrices(specs)), ZERO)
+    if not architecture.tied_embeddings:
+        return matrices
+    return matrices + sum((spec.count for spec in specs if spec.part == ModelPart.TOKEN_TABLE), ZERO)
+
+
+def _matrices(specs: Iterable[ParameterSpec]) -> Iterator[ParameterSpec]:
+    return (spec for spec in specs if spec.kind == "matrix")
+
+
+def parameter_sizes(architecture: Architecture) -> Mapping[str, int]:
+    """The number of all parameters, `params`; with experts also that of those that one token uses, `active`."""
+    counts = parameter_counts(architecture)
+    return {"params": counts.total, **({"active": counts.active} if architecture.has_experts else {})}
+
+
+TOPIC = Topic(
+    "model-costs",
+    "counts",
+    lambda architecture, tokens: TensorTable("model-costs", counts=tuple(model_costs(architecture, tokens))),
+    (
+        ONE_STACK,
+        NEXT_TOKEN,
+        KV_CACHE,
+        CACHE_OF_KEYS_AND_VALUES,
+        SCORES_OF_QUERIES_AND_KEYS,
+        NAMED_PARTS,
+        ROOM_FOR_ONE_MORE,
+        ONE_NUMBER_OF_VISIBLE_KEYS,
+    ),
+    inventory=parameter_inventory,
+    extra_sizes=lambda architecture, _tokens: parameter_sizes(architecture),
+    extra_symbols="params active",
+    counts="layers_multiplied outside_multiplied multiplied rule_flops token_flops rule_excess products_flops "
+    "attention_flops prefill_flops decode_flops training_rule training_flops decode_intensity prefill_intensity "
+    "weights_16_bit gradients_bytes master_bytes moments_bytes training_bytes",
+    levels=(
+        LevelSpec(
+            "model-costs",
+            "model-costs",
+            after=("costs",),
+            steps=(
+                ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
+                ("token_flops", "attention_flops", "prefill_flops", "decode_flops", "decode_intensity"),
+                ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
+            ),
+        ),
+    ),
+)

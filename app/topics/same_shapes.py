@@ -1,0 +1,141 @@
+"""What shapes can't show: right and wrong lines whose results have the same shape, and where their numbers come from.
+
+A view of the wrong dimensions, a softmax over the wrong one, a mask the wrong way round and transposed weights raise no
+error. All tokens, heads, features and dimensions are counted from 0.
+
+>>> from app.models.read_config import read_config
+>>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
+>>> sizes = {**gpt2.all_sizes, **chosen(gpt2, 20), "N": 20}
+>>> {count.key: count.size("count", sizes) for count in same_shapes(gpt2, 20).counts}["viewed_token"]
+8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from app.algebra.expression import Expression
+from app.models.architecture import MAX_TOKENS, Architecture
+from app.shapes.operation import Softmax, WrongView
+from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
+from app.topics.requirements import MORE_THAN_ONE_HEAD, WEIGHTS_THAT_SUM_TO_ONE, Requirement
+from app.topics.three_dimensions import THREE_DIMENSIONS
+from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.translation import N_
+
+FEWEST_TOKENS = 5  # with fewer, what a mask hides is the same number in more than one way
+_N, _H, _D_H, _I, _J, _F = map(Expression.symbol, ("N", "H", "d_h", "i", "j", "f"))
+_ONE = Expression.number(1)
+
+# The queries of all heads, split as code should do it and as it should not, and the softmax of the scores.
+SAME_SHAPES = TensorTable(
+    "same-shapes",
+    (
+        tensor("queries", "Q", "N, H*d_h", "query"),
+        THREE_DIMENSIONS["split_queries"],
+        THREE_DIMENSIONS["queries_by_head"],
+        tensor("viewed_queries", "Q_wrong", "H, N, d_h", "query", WrongView("queries", "n (h e) -> h n e")),
+        tensor("scores", "S", "H, N, N", "score"),
+        tensor("weights", "A", "H, N, N", "score", Softmax("scores", "h n m -> h n m", masked=True)),
+    ),
+)
+
+
+def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
+    """The token i, the head j and the feature f that a sheet asks about, each counted from 0.
+
+    i is about a third of the way, f is 3 or the last feature if there are fewer. Of the heads after the first, j is the
+    nearest to the middle for which the wrong view has another head's query of another token at (j, i).
+    """
+    heads, i = architecture.H, tokens // 3
+
+    def rank(head: int) -> tuple[int, int]:
+        token, other_head = divmod(head * tokens + i, heads)
+        return ((token == i) + (other_head == head), abs(head - heads // 2))
+
+    return {"i": i, "j": min(range(1, heads), key=rank, default=0), "f": min(3, architecture.d_h - 1)}
+
+
+def same_shapes(architecture: Architecture, tokens: int) -> TensorTable:
+    """The tensors of right and wrong lines, then the counts, among which a bidirectional model has none of the mask."""
+    return replace(SAME_SHAPES, counts=tuple(_counts(architecture, tokens)))
+
+
+def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
+    """Yield where entries of views come from, the dimensions of the softmax, and what a causal mask leaves of token i.
+
+    At (j, i) of q.view(heads, tokens, features) is query j·N + i of all in memory order, in which each token has H.
+    """
+    sizes = chosen(architecture, tokens)
+    token = (sizes["j"] * tokens + sizes["i"]) // architecture.H
+    place = _J * _N + _I
+    yield _index("view_column", _J * _D_H + _F, "{j} · {d_h} + {f}")
+    rounded = "({j} · {N} + {i})/{H}, {rounded-down}"
+    yield replace(_index("viewed_token", place / _H, rounded), rounds=True, rounded="down")
+    left = FromParts(place - _H * PARTS_SUM, ("viewed_token",))
+    formula = "{j} · {N} + {i} − {H} · {viewed_token}"
+    yield replace(_index("viewed_head", place - _H * token, formula), rounds=True, made_from=left)
+    for key, dim in (("softmax_dim", 2), ("softmax_dim_batched", 3)):
+        yield replace(_index(key, Expression.number(dim)), hint="dim-of-softmax")
+    if architecture.causal:
+        yield Count("seen_keys", _I + _ONE, "{i} + 1", unit="entries")
+        yield Count("reversed_keys", _N - _I - _ONE, "{N} − {i} − 1", unit="entries")
+        yield Count("turned_weights", _N - _I, "{N} − {i}", unit="entries")
+
+
+def _index(key: str, total: Expression, formula: str = "") -> Count:
+    return Count(key, total, formula, unit="index")
+
+
+def _most_under_one_mask(architecture: Architecture, _tokens: int) -> int:
+    """The longest text of a causal model in which no window and no chunk hides more than the causal mask does."""
+    limits = [limit for run in architecture.stacks[0].runs for limit in (run.window, run.chunk) if limit]
+    return min(limits, default=MAX_TOKENS) if architecture.causal else MAX_TOKENS
+
+
+_ENOUGH_TOKENS = Requirement(
+    lambda _architecture, tokens: tokens >= FEWEST_TOKENS,
+    N_("With {tokens} tokens, several answers about {model} are the same number: choose at least {number} tokens."),
+    lambda _architecture, _tokens: FEWEST_TOKENS,
+)
+_CAUSAL_MASK_ALONE = Requirement(
+    lambda architecture, tokens: tokens <= _most_under_one_mask(architecture, tokens),
+    N_(
+        "With more than {number} tokens, layers of {model} hide more than the causal mask does: choose at most "
+        "{number} tokens."
+    ),
+    _most_under_one_mask,
+)
+
+
+TOPIC = Topic(
+    "same-shapes",
+    "layer",
+    same_shapes,
+    (MORE_THAN_ONE_HEAD, WEIGHTS_THAT_SUM_TO_ONE, _ENOUGH_TOKENS, _CAUSAL_MASK_ALONE),
+    masked=True,
+    extra_sizes=chosen,
+    extra_symbols="i j f",
+    tables=(SAME_SHAPES,),
+    counts="view_column viewed_token viewed_head softmax_dim softmax_dim_batched seen_keys reversed_keys "
+    "turned_weights",
+    figures={
+        SAME_SHAPES.key: (
+            FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head"), "decks"),
+            FigurePlan("deck-wrong-view", "queries", ("viewed_queries",), "decks"),
+            FigurePlan("deck-softmax", "scores", ("weights",), "decks"),
+        ),
+    },
+    levels=(
+        LevelSpec(
+            "same-shapes",
+            "same-shapes",
+            after=("three-dimensions",),
+            steps=(
+                ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),
+                ("softmax_dim", "softmax_dim_batched", "seen_keys", "reversed_keys", "turned_weights"),
+            ),
+        ),
+    ),
+)

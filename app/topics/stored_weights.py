@@ -1,0 +1,214 @@
+"""What the file holds: a layer's attention parameters as they are stored, and the slice of each that belongs to a head.
+
+nn.Linear stores its weight as out × in and computes x · Wᵀ; the Conv1D of GPT-2 stores in × out. Names, shapes and the
+order in a fused matrix are those of the family's layout.
+
+>>> from app.models.read_config import read_config
+>>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
+>>> table, sizes = stored_weights(gpt2, 100), {**gpt2.all_sizes, "j": 3}
+>>> [(tensor.stored_as, table.shapes(sizes)[tensor.key]) for tensor in table.tensors]
+[('attn.c_attn.weight', (768, 2304)), ('attn.c_proj.weight', (768, 768))]
+>>> [table.askable[key].size("count", sizes) for key in ("q_start", "k_start", "v_start")]
+[192, 960, 1728]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from app.algebra.expression import ONE, ZERO, Expression
+from app.models.architecture import Architecture
+from app.models.layouts.blocks import fused_qkv, projections
+from app.models.parameter_specs import FusedOrder, ParameterSpecs
+from app.shapes.operation import Matmul
+from app.shapes.table import PARTS_SUM, Count, FromParts, Role, Tensor, TensorTable, tensor
+from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, MORE_THAN_ONE_HEAD, OWN_PROJECTIONS, Requirement
+from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.translation import N_
+
+# The matrices in the order of a layout: letter and role, then the key and letter of what each computes.
+_SEPARATE: tuple[tuple[str, Role, str, str], ...] = (
+    ("W_Q", "query", "queries", "q"),
+    ("W_K", "key", "keys", "k"),
+    ("W_V", "value", "values", "v"),
+    ("W_O", "output", "output", "o"),
+)
+_FUSED: tuple[tuple[str, Role, str, str], ...] = (("W_QKV", "hidden", "fused", "qkv"), _SEPARATE[-1])
+_CONV1D = "conv1d-weights"
+
+_J, _H, _G, _D_H, _D_V = map(Expression.symbol, ("j", "H", "G", "d_h", "d_v"))
+
+
+def fused_order(architecture: Architecture) -> FusedOrder:
+    """How the queries, keys and values of all heads lie in the layer's fused matrix; "" if there is none.
+
+    With a single key/value head, head by head is the same as matrix by matrix, and counts as that.
+    """
+    order = architecture.attention_matrices[0].fused if architecture.attention_matrices else ""
+    return "by-matrix" if order == "by-head" and architecture.G == 1 else order
+
+
+def chosen_head(architecture: Architecture) -> int:
+    """The number, from 0, of the query head that a sheet asks about; 0 only if there is no other.
+
+    If query heads share one of several key/value heads, it is the first that reads its key/value head, so that this is
+    j·G/H in symbols, too. Preferred are, in this order, a number that is no size of the model, one that is neither
+    j mod G nor has j mod G as its key/value head, and a head about a third of the way.
+    """
+    heads, kv_heads = architecture.H, architecture.G
+    share = heads // kv_heads if kv_heads > 1 else 1
+    taken = {architecture.d, heads, kv_heads, architecture.d_h, architecture.d_v}
+
+    def rank(head: int) -> tuple[bool, bool, int]:
+        looks_in_turn = share > 1 and head % kv_heads in (head // share, head)
+        return (head in taken, looks_in_turn, abs(head // share - heads // share // 3 - 1))
+
+    return min(range(share, heads, share), key=rank, default=0)
+
+
+def stored_weights(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The stored matrices of one layer's attention, then where the slices of head j begin, and how long they are."""
+    table = _table_of(architecture.attention_matrices)
+    return replace(table, counts=tuple(_slices(architecture, is_conv1d=table.key == _CONV1D)))
+
+
+def _table_of(specs: ParameterSpecs) -> TensorTable:
+    """The matrices of a layout as they are stored: four, or two if queries, keys and values are fused; no counts.
+
+    The key of the table is that of how they are drawn.
+    """
+    kinds = _SEPARATE if len(specs) == len(_SEPARATE) else _FUSED
+    tensors = (
+        Tensor(f"stored_{letter}", letter, spec.stored_shape, role, parameter=True, counted=False, stored_as=spec.name)
+        for (letter, role, _key, _letter), spec in zip(kinds, specs, strict=True)
+    )
+    is_conv1d = specs[0].stored_shape == specs[0].in_out_shape
+    key = _CONV1D if is_conv1d else "separate-weights" if kinds is _SEPARATE else "fused-weights"
+    return TensorTable(key, tuple(tensors))
+
+
+def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
+    """Yield the key/value head that head j reads, if several query heads share one of several; then dim, start, length.
+
+    They are what torch.narrow takes: for the queries of head j, the start of the keys and of the values that it reads,
+    and dim and start in the output projection. Dim is that of the features of all heads: in a weight of nn.Linear the
+    first, in the output projection the second; in a Conv1D it is the other way round.
+    """
+    is_shared = 1 < architecture.G < architecture.H
+    if is_shared:
+        yield _index("kv_head", _J * _G / _H, "{j} · {G}/{H}")
+    yield _index("q_dim", ONE if is_conv1d else ZERO, hint="dim-of-heads")
+    starts = _starts(architecture, "{kv_head}" if is_shared else "{j}" if architecture.G > 1 else "")
+    for key, (start, formula, made_from) in starts.items():
+        yield _index(f"{key}_start", start, formula, made_from if is_shared else None, "begin-with-head-zero")
+        if key == "q":
+            yield Count("q_length", _D_H, "{d_h}", unit="entries")
+    yield _index("o_dim", ZERO if is_conv1d else ONE, hint="dim-of-heads")
+    yield _index("o_start", _J * _D_V, "{j} · {d_v}", hint="begin-with-head-zero")
+
+
+def _starts(architecture: Architecture, kv: str) -> dict[str, tuple[Expression, str, FromParts | None]]:
+    """Where the queries of head j, and the keys and values that it reads, begin: start, formula, what it is made from.
+
+    `kv` is the key/value head in a formula, "" if it is head 0, the only one.
+    """
+    order = fused_order(architecture)
+    kv_head = _J * _G / _H if kv else ZERO
+    if order == "by-head":  # the queries that share a key and a value, then these: as many such groups as key heads
+        group, queries = _H / _G * _D_H + _D_H + _D_V, _H / _G * _D_H
+        block = "({d_h} + {d_h} + {d_v})" if kv == "{j}" else "({H}/{G} · {d_h} + {d_h} + {d_v})"
+        before_key = "{d_h}" if kv == "{j}" else "{H}/{G} · {d_h}"
+        begin = f"{kv} · {block}"
+        return {
+            "q": (kv_head * group, begin, FromParts(PARTS_SUM * group, ("kv_head",))),
+            "k": (
+                kv_head * group + queries,
+                f"{begin} + {before_key}",
+                FromParts(PARTS_SUM * group + queries, ("kv_head",)),
+            ),
+            "v": (
+                kv_head * group + queries + _D_H,
+                f"{begin} + {before_key} + {{d_h}}",
+                FromParts(PARTS_SUM * group + queries + _D_H, ("kv_head",)),
+            ),
+        }
+    offsets = {"k": (ZERO, ""), "v": (ZERO, "")}
+    if order:
+        offsets = {"k": (_H * _D_H, "{H} · {d_h}"), "v": (_H * _D_H + _G * _D_H, "({H} + {G}) · {d_h}")}
+    starts: dict[str, tuple[Expression, str, FromParts | None]] = {"q": (_J * _D_H, "{j} · {d_h}", None)}
+    for key, width in (("k", _D_H), ("v", _D_V)):
+        offset, before = offsets[key]
+        block = f"{kv} · {{{width}}}" if kv else ""
+        formula = " + ".join(filter(None, (before, block)))
+        starts[key] = (offset + kv_head * width, formula, FromParts(offset + PARTS_SUM * width, ("kv_head",)))
+    return starts
+
+
+def _index(key: str, total: Expression, formula: str = "", made_from: FromParts | None = None, hint: str = "") -> Count:
+    return Count(key, total, formula, made_from, unit="index", hint=hint)
+
+
+def _with_activations(table: TensorTable) -> TensorTable:
+    """The matrices with one token's activations: each is drawn as x · Wᵀ, or as x · W where it is stored like that."""
+    is_conv1d = table.key == _CONV1D
+    weight = "i o" if is_conv1d else "o i"
+    tensors = [tensor("input", "x", "N, d", "input"), tensor("context", "c", "N, H*d_v", "value")]
+    kinds = _SEPARATE if len(table.tensors) == len(_SEPARATE) else _FUSED
+    for stored, (_letter, role, key, letter) in zip(table.tensors, kinds, strict=True):
+        width, operand = stored.columns if is_conv1d else stored.rows, "context" if key == "output" else "input"
+        product = Matmul(f"{operand} {stored.key}", f"n i, {weight} -> n o")
+        tensors += [stored, tensor(key, letter, f"N, {width}", role, product)]
+    return table.with_only(tensors)
+
+
+# Names in the layouts are those of each family; these are the three forms, for drawing and for checks.
+_TABLES = tuple(
+    _table_of(tuple(spec for spec in specs if not spec.is_vector))
+    for specs in (projections("", "q k v o"), fused_qkv("", "qkv o"), fused_qkv("", "qkv o", conv1d=True))
+)
+_OUTPUT_FIGURE = FigurePlan("stored-output", "context", ("output",))
+_FUSED_FIGURES = (FigurePlan("stored-fused", "input", ("fused",)), _OUTPUT_FIGURE)
+_SEPARATE_FIGURES = (FigurePlan("stored-in", "input", ("queries", "keys", "values")), _OUTPUT_FIGURE)
+
+_HEADS_AS_STORED = Requirement(
+    lambda architecture, _tokens: architecture.kv_heads == architecture.G,
+    N_(
+        "This sheet gives each query head of {model} its own keys and values, which no file holds: choose a worksheet "
+        "that leaves the key/value heads as they are, or a model such as GPT-2."
+    ),
+)
+_KNOWN_ORDER = Requirement(
+    lambda architecture, _tokens: fused_order(architecture) != "in-parts",
+    N_(
+        "{model} stores queries, values and keys of a few heads at a time in one matrix, an order that this sheet does "
+        "not have: choose a model such as GPT-2 or Pythia 160M."
+    ),
+)
+
+
+TOPIC = Topic(
+    "stored-weights",
+    "parameters",
+    stored_weights,
+    (OWN_PROJECTIONS, ATTENTION_OF_ONE_SHAPE, MORE_THAN_ONE_HEAD, _HEADS_AS_STORED, _KNOWN_ORDER),
+    extra_sizes=lambda architecture, _tokens: {"j": chosen_head(architecture)},
+    extra_symbols="j",
+    tables=_TABLES,
+    counts="kv_head q_dim q_start q_length k_start v_start o_dim o_start",
+    figures={
+        table.key: _SEPARATE_FIGURES if len(table.tensors) == len(_SEPARATE) else _FUSED_FIGURES for table in _TABLES
+    },
+    drawn_with={table.key: _with_activations(table) for table in _TABLES},
+    levels=(
+        LevelSpec(
+            "stored-weights",
+            "stored-weights",
+            after=("layer-parameters",),
+            steps=(
+                ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
+                ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
+            ),
+        ),
+    ),
+)
