@@ -254,10 +254,12 @@ class HintWriter:
     def _made(self, blank: Blank, operation: Operation) -> str:
         """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths.
 
-        On a sheet in letters without how often heads are repeated: its sizes are answers to other boxes.
+        Left out is how many places are sliced off, and on a sheet in letters how often heads are repeated: its sizes
+        are answers to other boxes.
         """
         in_batches = operation.relation == "product" and self.variant.table.has_more_sides
         formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
+        formula = re.sub(r"\[[-:, \d]+\]", "[…]", formula)
         if self.variant.worksheet.answers == "letters":
             formula = re.sub(r"\w+ // \w+", "…", formula)
         return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)
