@@ -56,7 +56,7 @@ _ABOUT_ROWS = {
         "norm-scale": "normed norm_scale scaled",
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
-        "list-and-column": "list column grown",
+        "list-and-column": "number_row number_column grown",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})

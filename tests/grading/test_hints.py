@@ -105,8 +105,9 @@ def tells(variant: Variant, sentence: str) -> bool:
 
 
 def without_rows(variant: Variant, sentence: str) -> str:
-    """A sentence without the names of rows, which are on the sheet: “KV cache at 16 bits per number”."""
-    return reduce(lambda text, row: text.replace(f"“{row.name}”", ""), variant.rows, sentence)
+    """A sentence without the names of rows and dimensions, which are on the sheet: “KV cache at 16 bits”, dim 1."""
+    unnamed = reduce(lambda text, row: text.replace(f"“{row.name}”", ""), variant.rows, sentence)
+    return re.sub(r"\bdim \d", "dim", unnamed)
 
 
 def hinted(variant: Variant, report: Report) -> list[Hint]:
