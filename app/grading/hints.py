@@ -217,7 +217,8 @@ class HintWriter:
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)
             return self._relation("sides-right" if is_right else "sides-first", blank)
-        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in self.variant.table.askable:
+        named = self.variant.topic_wording.rows
+        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in named:
             blank = Blank(entry.made_by.operands[0], blank.field)  # “the same shape” was level 2
             entry = self.variant.table[blank.tensor]
         return self._relation("why", blank, why=row_reason(self.variant, blank.tensor).text.partition(": ")[2])
