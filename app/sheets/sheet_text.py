@@ -13,7 +13,7 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Softmax
 from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, Count, Tensor
-from app.sheets.notation import NOTATIONS, without_own_name
+from app.sheets.notation import IN_CODE, NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
@@ -347,7 +347,7 @@ class SheetText:
         d_rot only if they differ from H and d_h.
         """
         sizes = self.problem.sizes
-        notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
+        notation = (IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]).for_sizes(sizes)
         asked = (self.problem.table.askable[b.tensor].expression(b.field) for b in self.problem.blanks)
         stated = frozenset[str]().union(*(fact.symbols for fact in self.facts))
         offered = {"H", "d_h", "d_nope", "d_rope"} & stated
@@ -579,6 +579,19 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},
+        "code": _code_forms(problem),
+    }
+
+
+def _code_forms(problem: Problem) -> Mapping[str, bool]:
+    """What a description says about a program with a bug, by what the program is of; nothing on any other sheet."""
+    if (case := problem.case) is None:
+        return {}
+    return {
+        "code-head": "H" not in case.sizes,
+        "code-two-texts": case.program.two_texts,
+        "code-decoding": case.program.decodes,
+        "code": True,
     }
 
 
