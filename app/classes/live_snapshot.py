@@ -12,8 +12,8 @@ import json
 import logging
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -22,6 +22,8 @@ from app.classes.student_sheet import activity_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.logs import request_thread
+from app.shapes.table import OneOf
+from app.sheets.code_text import option_label
 from app.sheets.library import Library
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
@@ -39,11 +41,15 @@ Stage = Literal["nothing", "typing", "checked", "auto-submitted", "handed-in"]
 
 @dataclass(frozen=True)
 class LiveProgress:
-    """How far one student is with one sheet: the stage, each row's state, and misconceptions, the diagnosis first."""
+    """How far one student is with one sheet: the stage, each row's state, and misconceptions, the diagnosis first.
+
+    `choices` are the options chosen, as they are stored, by the row's key.
+    """
 
     stage: Stage = "nothing"
     rows: Mapping[str, RowState] = field(default_factory=dict)  # by the row's key
     misconceptions: tuple[str, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows_right(self) -> int:
@@ -63,13 +69,17 @@ class BarSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class RowBar:
-    """One row of a sheet, and on how many of the sheets that were begun it is in each state."""
+    """One row of a sheet, and on how many of the sheets that were begun it is in each state.
+
+    `chosen` are the options of a choice that somebody has chosen, each with how many have, in the order of the sheet.
+    """
 
     row: Row
     right: int
     follows: int
     wrong: int
     open: int
+    chosen: tuple[tuple[str, int], ...] = ()
 
     @property
     def segments(self) -> tuple[BarSegment, ...]:
@@ -266,7 +276,9 @@ def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int
     """Read the marks of these attempts into the cache unless they are there; drop all other attempts from it."""
     marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
-        entry.attempts[attempt_id] = LiveProgress("checked", _row_states(stored.marks), stored.misconceptions)
+        entry.attempts[attempt_id] = LiveProgress(
+            "checked", _row_states(stored.marks), stored.misconceptions, _choices(stored.answers)
+        )
     for dropped in set(entry.attempts) - set(attempt_ids):
         del entry.attempts[dropped]
 
@@ -288,7 +300,7 @@ def _grade_drafts(
             entry.variants[sheet, draft.variant] = variant_of(library, store, worksheets[sheet], draft.variant)
         variant = entry.variants[sheet, draft.variant]
         marked = stored_marks(variant, grade(variant, box_texts(variant, draft.answers)))
-        progress = LiveProgress("typing", _row_states(marked.marks), marked.misconceptions)
+        progress = LiveProgress("typing", _row_states(marked.marks), marked.misconceptions, _choices(draft.answers))
         entry.drafts[student_id, sheet] = (draft.version, progress)
     for dropped in set(entry.drafts) - set(versions):
         del entry.drafts[dropped]
@@ -324,10 +336,10 @@ def _sheet_snapshot(
     sheet = activity.content.items[sheet_number - 1].sheet_key
     progress = {student_id: _sheet_progress(entry, (student_id, sheet), last) for student_id in student_ids}
     begun = [student for student in progress.values() if student.stage != "nothing"]
-    rows = activity_variant(library, store, activity, sheet_number).rows
+    variant = activity_variant(library, store, activity, sheet_number)
     return SheetSnapshot(
         progress,
-        tuple(_row_bar(row, begun) for row in rows),
+        tuple(_row_bar(variant, row, begun) for row in variant.rows),
         misconception_counts(student.misconceptions for student in begun),
     )
 
@@ -344,10 +356,24 @@ def _sheet_progress(
         return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
     stage: Stage = "handed-in" if attempt.handed_in else "auto-submitted" if attempt.auto_submitted else "checked"
-    return LiveProgress(stage, checked.rows, checked.misconceptions)
+    return LiveProgress(stage, checked.rows, checked.misconceptions, checked.choices)
 
 
-def _row_bar(row: Row, begun: Iterable[LiveProgress]) -> RowBar:
+def _choices(answers: Mapping[str, str]) -> dict[str, str]:
+    """The options that were chosen, by the row's key."""
+    return {box.removesuffix(".choice"): text for box, text in answers.items() if box.endswith(".choice") and text}
+
+
+def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
     """The states of one row counted; a sheet without a state for it counts as open."""
     states = [progress.rows.get(row.key, "open") for progress in begun]
-    return RowBar(row, states.count("right"), states.count("follows"), states.count("wrong"), states.count("open"))
+    asked, chosen = variant.table.askable[row.key], Counter(each.choices.get(row.key) for each in begun)
+    numbers = [number for number in asked.options if chosen[str(number)]] if isinstance(asked, OneOf) else []
+    return RowBar(
+        row,
+        states.count("right"),
+        states.count("follows"),
+        states.count("wrong"),
+        states.count("open"),
+        tuple((option_label(variant, row.key, number), chosen[str(number)]) for number in numbers),
+    )

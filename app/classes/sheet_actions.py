@@ -203,8 +203,10 @@ def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
 def may_see_example(variant: Variant, rules: Rules) -> bool:
     """Whether a sheet like this one may be seen worked out: as the rules say, on a worksheet that gives hints.
 
-    Once the answers are shown, on any.
+    Once the answers are shown, on any. A sheet about a program with a bug has none.
     """
+    if variant.problem.case:
+        return False
     return rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
 
 

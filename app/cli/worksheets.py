@@ -19,6 +19,8 @@ from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
+from app.shapes.table import Joint, OneOf
+from app.sheets.code_text import answer_in_words, code_shown, option_text
 from app.sheets.codes import read_code
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -110,6 +112,8 @@ def _print_variant(variant: Variant, key: bool) -> None:
     )
     rows = [("", *(variant.wording.axes[column].name for column in columns))]
     for row in variant.rows:
+        if variant.is_question(row):
+            continue
         boxes = {
             variant.column_of(blank): (
                 f"{format_number(variant.answer(blank))} = {variant.notation.write(variant.expression(blank))}"
@@ -121,11 +125,41 @@ def _print_variant(variant: Variant, key: bool) -> None:
         note = ", ".join(filter(None, (row.note, row.points_in_words)))
         name = f"{row.letter}  {row.name}{f' ({note})' if note else ''}"
         rows.append((name, *(boxes.get(column, "") for column in columns)))
+    _print_program(variant)
     print_table(rows)
+    _print_questions(variant, key)
     if sheet.footnote:
         print(sheet.footnote)
     for first, second in cannot_tell_apart(variant.problem):
         print(_("cannot tell apart: {first}, {second}").format(first=first, second=second or "right"))
+
+
+def _print_program(variant: Variant) -> None:
+    """Print the program of a sheet with the shapes that go in and the error, if the sheet is about one."""
+    if code := code_shown(variant):
+        print("\n".join(f"{name} {shape}" for name, shape in code.given) + "\n")
+        print("\n".join(f"{number:2}  {line}" for number, line in enumerate(code.lines, start=1)))
+        if code.error:
+            print("\n" + _("Line {line} stops the program:").format(line=code.stops) + f"\n{code.error}")
+        if code.witness:
+            print(f"\n{code.witness.caption}")
+            print_table([tuple(map(_cell_text, row)) for row in code.witness.cells])
+        print()
+
+
+def _cell_text(cell: str | bool) -> str:
+    return cell if isinstance(cell, str) else "■" if cell else "□"
+
+
+def _print_questions(variant: Variant, key: bool) -> None:
+    """Print the questions about a program: name, and options or boxes; if `key`, the answer."""
+    for row in filter(variant.is_question, variant.rows):
+        asked = variant.table.askable[row.key]
+        print(f"\n{row.name}" + (f" {answer_in_words(variant, row.key)}" if key else ""))
+        if isinstance(asked, OneOf):
+            print("\n".join(f"{number:2}  {option_text(variant, row.key, number)}" for number in asked.options))
+        elif isinstance(asked, Joint) and not key:
+            print(" ".join(("____".join(asked.between)).split()))
 
 
 def _grade_answers(parsed: argparse.Namespace) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import permutations
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
@@ -12,10 +14,11 @@ from app.grading.follow_through import follow_through
 from app.grading.mistakes import Mistake, find_mistakes
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
-from app.shapes.table import Blank
+from app.shapes.table import Blank, Filling, Joint, JointPart
 from app.sheets.numbers import Unreadable, decimal_prefix
 from app.sheets.reading import Answer
-from app.sheets.variant import Variant
+from app.sheets.variant import Row, Variant
+from app.topics.problem import Problem
 from app.translation import gettext as _
 
 MarkKind = Literal["right", "follows", "wrong", "unreadable", "empty"]
@@ -49,8 +52,8 @@ class Report:
     """The marks of a whole sheet, box by box, by the blanks of these boxes.
 
     follow_share: what a follow-through mark is worth, as a share of a right box. first_mismatch: None if all typed
-    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: by the key
-    of a row, the points of each of its boxes; 1 for a row that is left out. mistakes: what the wrong boxes come from;
+    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: those
+    of each box; 1 for a box that is left out. mistakes: what the wrong boxes come from;
     none if today's grading is not what the marks are from. losses: a sentence for each mistake that makes more than one
     box wrong, if the others earn anything.
     """
@@ -59,7 +62,7 @@ class Report:
     follow_share: float = 1.0
     first_mismatch: DimensionMismatch | None = None
     diagnosis: Diagnosis | None = None
-    points: Mapping[str, int] = field(default_factory=dict)
+    points: Mapping[Blank, int] = field(default_factory=dict)
     mistakes: tuple[Mistake, ...] = ()
     losses: tuple[str, ...] = ()
 
@@ -109,7 +112,7 @@ class Report:
 
     def _points(self, *kinds: MarkKind) -> int:
         """The points of all boxes that have a mark of these kinds."""
-        return sum(self.points.get(blank.tensor, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
+        return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
         """The report in the form of the API and the terminal: the score, out_of, the marks, and what they come from.
@@ -156,7 +159,11 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     texts = {blank: answers.get(name, "") for name, blank in blanks.items()}
     read = {blank: variant.read(blank, text) for blank, text in texts.items()}
     marks = {blank: _mark(variant, blank, text, read[blank]) for blank, text in texts.items()}
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
+    for row in variant.rows:
+        if row.together:
+            marks.update(_marks_together(variant, row, texts, read))
+    questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+    typed = {b: answer for b, answer in read.items() if isinstance(answer, Answer) and b not in questions}
     values = {
         blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")
         for blank, answer in typed.items()
@@ -168,8 +175,9 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
     counted = follow_through(problem, values, within_rounding)
     following = {blank for blank, repeated in counted.items() if repeated is None}
-    diagnosis = diagnose(problem, values, following)
-    mistakes = find_mistakes(problem, values, diagnosis, within_rounding, variant.points)
+    diagnosis = diagnose(problem, values, following) or _diagnosis_of_choices(problem, read)
+    points = {blank: number for blank, number in variant.points.items() if blank not in questions}
+    mistakes = find_mistakes(problem, values, diagnosis, within_rounding, points)
     for mistake in mistakes:
         for blank in mistake.others:
             repeats = None if blank in following else mistake.costs
@@ -233,6 +241,49 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
     if is_right(variant, blank, typed):
         return Mark("right", text, typed.value, "")
     return Mark("wrong", text, typed.value, _message(variant, blank, text, typed))
+
+
+def _marks_together(
+    variant: Variant, row: Row, texts: Mapping[Blank, str], read: Mapping[Blank, Answer | Unreadable | None]
+) -> Iterator[tuple[Blank, Mark]]:
+    """Yield the marks of boxes that are marked together: all are right or all are wrong, once all can be read.
+
+    Before that, those that could be read say that the others are missing. What is said is said of the first box alone.
+    """
+    joint = variant.table.askable[row.key]
+    filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
+    if not isinstance(joint, Joint) or not filled:
+        return
+    first, is_whole = next(iter(filled)), len(filled) == len(row.blanks)
+    if not is_whole:
+        message = variant.wording.say("marks", "incomplete")
+        for blank in filled:
+            yield blank, Mark("unreadable", texts[blank], None, message if blank == first else "")
+        return
+    kind: MarkKind = "right" if _works(variant, joint, filled) else "wrong"
+    for blank, answer in filled.items():
+        message = variant.text.nudge(blank) if kind == "wrong" and blank == first else ""
+        yield blank, Mark(kind, texts[blank], answer.value, message)
+
+
+def _works(variant: Variant, joint: Joint, filled: Mapping[Blank, Answer]) -> bool:
+    """Whether boxes that are marked together are right: by what they do, or, where they do nothing, in any order."""
+    if joint.works is None:
+        in_any_order = permutations(filled.values())
+        return any(all(map(partial(is_right, variant), filled, answers)) for answers in in_any_order)
+    return joint.works(tuple(_filling(joint.part(blank.field), answer) for blank, answer in filled.items()))
+
+
+def _filling(part: JointPart, answer: Answer) -> Filling:
+    if part.kind == "word":
+        return part.words[answer.value - 1]
+    return answer.value if answer.meaning is None else answer.meaning
+
+
+def _diagnosis_of_choices(problem: Problem, read: Mapping[Blank, Answer | Unreadable | None]) -> Diagnosis | None:
+    """The misconception that a wrong choice shows by itself, whatever else is on the sheet; None if none does."""
+    chosen = {blank: a.value for blank, a in read.items() if blank.field == "choice" and isinstance(a, Answer)}
+    return next(filter(None, (diagnose(problem, {blank: number}) for blank, number in chosen.items())), None)
 
 
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:

@@ -21,6 +21,7 @@ from app.grading.grade import MarkKind, Report
 from app.shapes.consistency import residual_pairs
 from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.sheets.code_text import code_hint
 from app.sheets.formulas import write_formula
 from app.sheets.reasons import row_reason, small_case
 from app.sheets.variant import Variant
@@ -59,7 +60,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     if level == 1 and (author_hint := _author_hint(variant, report)):
         return author_hint
     writer = HintWriter(variant, report)
-    if report.diagnosis:
+    if report.diagnosis and not (variant.problem.case and level == 3):
         return writer.misconception_hint(report.diagnosis.key, report.diagnosis.explains, level)
     return writer.box_hint(unsolved[0], tuple(_marked(report, "wrong")) or (unsolved[0],), level)
 
@@ -121,6 +122,12 @@ class HintWriter:
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
         """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
+        if level > 1 and self.variant.problem.case:
+            return Hint(
+                level,
+                self._say("related", box=self._box(blank), relation=code_hint(self.variant, blank, level)),
+                (blank,),
+            )
         if level == 1:
             return Hint(1, self._say("nudge", box=self._box(blank), nudge=self.variant.text.nudge(blank)), (blank,))
         if level == 2:
@@ -175,7 +182,9 @@ class HintWriter:
         description states. Any other side has the equation of its matrix in this sheet's letters, followed by these
         sizes if no other row of the sheet decides it.
         """
-        entry = self.variant.table.askable[blank.tensor]
+        if self.variant.problem.case:
+            return code_hint(self.variant, blank, 2)
+        entry = self.variant.table.sized(blank.tensor)
         sizes = self._sizes(blank)
         if isinstance(entry, Tensor) and entry.hint and blank.field == "columns":
             return self._relation(entry.hint, blank)
@@ -210,14 +219,15 @@ class HintWriter:
         Example: the weights of one token are counted for three tokens first; the parameters of an expert are a single
         product, those of a layer a sum.
         """
-        entry = self.variant.table.askable[blank.tensor]
+        entry = self.variant.table.sized(blank.tensor)
         if isinstance(entry, Count):
             return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
         if blank.field == "count":
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)
             return self._relation("sides-right" if is_right else "sides-first", blank)
-        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in self.variant.table.askable:
+        named = self.variant.topic_wording.rows
+        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in named:
             blank = Blank(entry.made_by.operands[0], blank.field)  # “the same shape” was level 2
             entry = self.variant.table[blank.tensor]
         return self._relation("why", blank, why=row_reason(self.variant, blank.tensor).text.partition(": ")[2])

@@ -47,13 +47,11 @@ def _wrong_texts(variant: Variant, expected: Expectation, own: Mapping[str, str]
 
 
 def _right_text(variant: Variant, blank: Blank) -> str:
-    if variant.worksheet.answers == "letters":
-        return variant.notation.write(variant.expression(blank))
-    return str(variant.answer(blank))
+    return variant.written_answer(blank).replace(",", "")
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
-    if variant.worksheet.answers != "letters":
+    if variant.worksheet.answers != "letters" or blank.field == "choice":
         return str(expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)
     return variant.notation.write(meaning) if meaning else ""

@@ -147,12 +147,12 @@ def find_mistakes(
     values: Values,
     diagnosis: Diagnosis | None = None,
     within_rounding: WithinRounding = lambda _blank, _number: False,
-    points: Mapping[str, int] = MappingProxyType({}),
+    points: Mapping[Blank, int] = MappingProxyType({}),
 ) -> tuple[Mistake, ...]:
     """The fewest mistakes that lead to the wrong ones of the typed `values`, in the order of the boxes that they cost.
 
-    Every wrong box belongs to exactly one of them. A mistake costs its first box; if boxes have different `points`, by
-    the key of their row, it costs the first of those with the most. Misconceptions are tried one at a time and two at
+    Every wrong box belongs to exactly one of them. A mistake costs its first box; if boxes have different `points`, it
+    costs the first of those with the most. Misconceptions are tried one at a time and two at
     once, diagnosed or not; of equally few mistakes, those with the `diagnosis` are taken, and they alone have its name.
 
     Guesses share nothing. If more mistakes are left than a fifth of the typed boxes, misconceptions are not tried, and
@@ -208,7 +208,7 @@ class _Sheet:
     wrong: Values
     within_rounding: WithinRounding
 
-    def best_causes(self, diagnosed: Sequence[str], points: Mapping[str, int]) -> _Causes | None:
+    def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
         """The causes that cost least; None if they are more than a fifth of the typed boxes, or all boxes are alike.
 
         Of causes that cost as much, the `diagnosed` misconceptions, then fewer misconceptions.
@@ -228,9 +228,9 @@ class _Sheet:
                 break
         return best
 
-    def lost(self, causes: _Causes, points: Mapping[str, int]) -> int:
+    def lost(self, causes: _Causes, points: Mapping[Blank, int]) -> int:
         """The points of the boxes that the causes cost."""
-        return sum(points.get(mistake.costs.tensor, 1) for mistake in self.mistakes(causes, points))
+        return sum(points.get(mistake.costs, 1) for mistake in self.mistakes(causes, points))
 
     def held_at_once(self, candidates: Sequence[Expectation]) -> Iterator[tuple[Expectation, ...]]:
         """The misconceptions that may be held: none, then one of the candidates, then two.
@@ -427,7 +427,7 @@ class _Sheet:
         some = numbers.get(given.quantity, frozenset())
         return given.number in some or any(self.within_rounding(b, n) for b in given.boxes for n in some)
 
-    def mistakes(self, causes: _Causes, points: Mapping[str, int]) -> list[Mistake]:
+    def mistakes(self, causes: _Causes, points: Mapping[Blank, int]) -> list[Mistake]:
         """The causes as mistakes; a box that follows from several of them belongs to the first that leads to it alone.
 
         Otherwise, if they lead to it only together, to the first.
@@ -452,9 +452,9 @@ class _Sheet:
         keys = [*(each.misconception for each in causes.held), *("" for _each in causes.given)]
         return [self.mistake(key, group, points) for key, group in zip(keys, groups, strict=True) if group]
 
-    def mistake(self, misconception: str, group: Iterable[Blank], points: Mapping[str, int]) -> Mistake:
+    def mistake(self, misconception: str, group: Iterable[Blank], points: Mapping[Blank, int]) -> Mistake:
         boxes = sorted(group, key=self.problem.blanks.index)
-        costs = max(boxes, key=lambda blank: points.get(blank.tensor, 1))
+        costs = max(boxes, key=lambda blank: points.get(blank, 1))
         return Mistake(costs, tuple(blank for blank in boxes if blank != costs), misconception)
 
 

@@ -8,6 +8,7 @@ from app.algebra.number_text import format_number
 from app.handout.symbol_pieces import Piece, SymbolSplitter, write_working
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
+from app.sheets.code_text import answer_in_words
 from app.sheets.formulas import formula_pieces
 from app.sheets.reasons import row_reason
 from app.sheets.steps import step_of
@@ -24,7 +25,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
     """
     return [
         {
-            "blanks": {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks},
+            "blanks": _filled_boxes(variant, row),
             "reason": _reason(variant, row),
             "wrong": _wrong_shapes(variant, row),
         }
@@ -42,9 +43,14 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 
 def answer_text(variant: Variant, blank: Blank) -> str:
     """The right answer of a box: a number such as "4,096", or symbols on a sheet that is answered in symbols."""
-    if variant.worksheet.answers == "letters":
-        return variant.notation.write(variant.expression(blank))
-    return format_number(variant.answer(blank))
+    return variant.written_answer(blank)
+
+
+def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
+    """The right answers of a row by the column of the sheet; those of a question about a program as one text."""
+    if variant.is_question(row):
+        return {"count": {"number": [answer_in_words(variant, row.key)], "working": []}}
+    return {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks}
 
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:

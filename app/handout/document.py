@@ -22,7 +22,7 @@ from app.handout.options import HandoutOptions, printable_line
 from app.handout.pdf_binder import MAX_DOCUMENTS
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.symbol_pieces import Piece, SymbolSplitter
-from app.shapes.table import DIMENSIONS
+from app.shapes.table import DIMENSIONS, PARTS, Joint, OneOf
 from app.sheets.authoring.markdown import (
     FormulaNode,
     FormulaRoot,
@@ -32,6 +32,7 @@ from app.sheets.authoring.markdown import (
     markdown_items,
     read_markdown,
 )
+from app.sheets.code_text import asks_in_vain_for_repair, code_shown, option_text
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
@@ -52,6 +53,7 @@ _SIDES: Mapping[str, str] = {
 _LONG_WORD = re.compile(r"\S{31,}")
 SPAN_LENGTH = 150  # characters of an author's text that stay together on a page
 SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would take more memory
+_NO_ROW: TypstData = {"letter": [], "note": "", "points": "", "fields": [], "signs": []}
 
 
 def handout_documents(
@@ -126,6 +128,8 @@ def _labels() -> dict[str, str]:
         "columns": _("Columns"),
         **{f"dim{number}": _("dim {number}").format(number=number) for number in range(len(DIMENSIONS))},
         "count": _("Count"),
+        "choice": _("Choice"),
+        **{part: _("box {number}").format(number=number) for number, part in enumerate(PARTS, start=1)},
         "parameters": _("Parameters"),
         "sheet": _("Sheet"),
         "page": _("page {number} of {count}"),
@@ -185,7 +189,7 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
     """
     model: dict[str, int] = {}
     frames: dict[str, list[tuple[float, float]]] = {}
-    shared = ("title", "about", "footnote", "questions", "rows")
+    shared = ("title", "about", "footnote", "questions", "rows", "program")
     kinds = [json.dumps([*(v[name] for name in shared), len(v["figures"])]) for v in variants]
     lengths = [len(v["description"]) + len(v["link"]) / 1000 for v in variants]
     for index, kind in enumerate(kinds):
@@ -239,7 +243,8 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "introduction": _markdown(variant.worksheet.introduction),
         "own-assumptions": [[*map(_block, item)] for item in markdown_items(variant.worksheet.own_assumptions)],
         "own-footnote": _markdown(variant.worksheet.footnote),
-        "fields": variant.fields,
+        "program": _program(variant),
+        "fields": variant.fields or ("count",),
         **_rows(variant, splitter, asks=True),
         "figures": [
             _figure(figure, splitter, has_labels=options.figures == "blank")
@@ -301,9 +306,13 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
 def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
     """The rows of the table, and the width in em of the widest letter, which aligns the names.
 
-    If it `asks`, the rows of a sheet in steps have their questions in place of their names.
+    If it `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a
+    program their options. There is a line for a repair wherever the worksheet asks for one: nothing tells whether a
+    line is wrong.
     """
     rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
+    if asks and asks_in_vain_for_repair(variant):
+        rows.append({**_NO_ROW, "name": variant.row_name("repair"), "asks": _asks()})
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
@@ -313,8 +322,32 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
     if asks and (step := step_of(variant, row.key)):
         symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
         names = {"name": splitter.sentence(step.question, symbols), "note": ""}
-    boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row)}
+    if variant.is_question(row):
+        asked = _asks(variant, row) if asks else None
+        return {"letter": [], **names, "points": row.points_in_words, "fields": ["count"], "signs": [], "asks": asked}
+    boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row), "asks": None}
     return {"letter": splitter.expression(row.letter), **names, "points": row.points_in_words, **boxes}
+
+
+def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
+    """What a question about a program has on paper: options to tick, boxes, or a line to write code on."""
+    asked = variant.table.askable[row.key] if variant and row else None
+    if variant and row and isinstance(asked, OneOf):
+        short = row.key == "where"
+        texts = [(number, option_text(variant, row.key, number)) for number in asked.options]
+        options = [f"{number}\u2002{text}" if not short or not number else str(number) for number, text in texts]
+        return {"options": [*options[1:], options[0]] if short else options, "short": short, "boxes": 0, "line": False}
+    boxes = len(asked.parts) if isinstance(asked, Joint) and not any(asked.between) else 0
+    return {"options": [], "short": False, "boxes": boxes, "line": not boxes}
+
+
+def _program(variant: Variant) -> TypstData | None:
+    """The program of a sheet with what goes in and what happened; None on a sheet without one."""
+    if (code := code_shown(variant)) is None:
+        return None
+    stops = _("Line {line} stops the program:").format(line=code.stops)
+    happened = {"stops": stops if code.error else code.witness.caption if code.witness else "", "happened": code.error}
+    return {"given": code.given, "lines": code.lines, **happened, "cells": code.witness.cells if code.witness else ()}
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
@@ -424,7 +457,7 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
     return {
         "code": variant.code,
         "title": variant.title,
-        "fields": variant.fields,
+        "fields": variant.fields or ("count",),
         **_rows(variant, splitter),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),

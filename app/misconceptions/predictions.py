@@ -15,9 +15,11 @@ from app.misconceptions.misconception import FORMULA_SYMBOLS, Prediction
 from app.misconceptions.slips import is_single_slip
 from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count
+from app.topics.find_the_bug import BugTable, misconception_of
 from app.topics.problem import Problem
 
 PROBLEMS_REMEMBERED = 4096
+_KEYS = frozenset(each.key for each in MISCONCEPTIONS)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,21 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
         for each in MISCONCEPTIONS
         if problem.topic in each.predictions and each.applies_to(problem.architecture)
     }
-    return {**of_author, **of_catalogue}
+    return {**of_author, **of_catalogue, **_of_case(problem)}
+
+
+def _of_case(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
+    """On a sheet about a bug, what each misconception behind one of its wrong reasons makes a student choose."""
+    table = problem.table
+    predictions = dict[str, tuple[Prediction, ...]]()
+    if not isinstance(table, BugTable):
+        return predictions
+    for place, reason in enumerate(table.reasons, start=1):
+        key = misconception_of(reason)
+        if key in _KEYS and reason != table.right_reason:
+            prediction = Prediction({"why.choice": Formula(Expression.number(place))})
+            predictions[key] = (*predictions.get(key, ()), prediction)
+    return predictions
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)

@@ -10,8 +10,10 @@ from app.shapes.consistency import Values
 
 
 def is_single_slip(key: Values, wrong: Values) -> bool:
-    """Whether a single blank is wrong, and its number is a slip of the right one."""
-    return len(wrong) == 1 and all(is_slip(number, key[blank]) for blank, number in wrong.items())
+    """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is."""
+    return len(wrong) == 1 and all(
+        blank.field != "choice" and is_slip(number, key[blank]) for blank, number in wrong.items()
+    )
 
 
 def is_slip(typed: int, meant: int) -> bool:

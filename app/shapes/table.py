@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -19,11 +20,18 @@ from typing import Literal, NamedTuple
 from app.algebra.expression import ONE, Expression, Formula, Rounding
 from app.shapes.operation import ONE_SIDE, Operation, axes_in
 
-BlankField = Literal["rows", "columns", "dim0", "dim1", "dim2", "dim3", "count"]
+BlankField = Literal[
+    "rows", "columns", "dim0", "dim1", "dim2", "dim3", "count", "choice",
+    "part1", "part2", "part3", "part4", "part5", "part6", "part7", "part8",
+]  # fmt: skip
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 # The sides of a tensor that is no matrix, in the order in which PyTorch prints tensor.shape.
 DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
+# The boxes of a row that are marked together.
+PARTS: tuple[BlankField, ...] = ("part1", "part2", "part3", "part4", "part5", "part6", "part7", "part8")
 CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
+PartKind = Literal["size", "dimension", "word"]
+Filling = Expression | int | str  # what a part is filled with: a size, a number or a word
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
@@ -192,8 +200,93 @@ class Count:
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """A question that is answered by choosing one of the numbers in `options`, of which `right` is right.
+
+    Its answer is a number whatever the sheet is answered in.
+    """
+
+    key: str
+    options: tuple[int, ...]
+    right: int
+    letter: str = ""
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        """What a sheet asks about it: the choice alone."""
+        return ("choice",)
+
+    def expression(self, _field: BlankField) -> Expression:
+        """The right option as an expression without symbols."""
+        return Expression.number(self.right)
+
+    def size(self, _field: BlankField, _sizes: Mapping[str, int]) -> int:
+        """The right option."""
+        return self.right
+
+
+@dataclass(frozen=True)
+class JointPart:
+    """One box of a Joint: what is filled in, an answer that is right, and, for a word, those that it is chosen from.
+
+    A size is typed like any other; a dimension is a whole number, which may be negative; a word is one of `words`, and
+    its `right` is its place among them, from 1.
+    """
+
+    kind: PartKind
+    right: Expression
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Boxes that are marked together, by what they do: all of them are right, or none is.
+
+    between: the text before each box and after the last one: ("k.transpose(", ", ", ")"). works: whether the boxes are
+    right when they are filled with these; None if each part has to be right, in any order of the parts. points: what
+    all boxes together earn, unless the worksheet says otherwise.
+    """
+
+    key: str
+    parts: tuple[JointPart, ...]
+    between: tuple[str, ...]
+    works: Callable[[tuple[Filling, ...]], bool] | None = dataclasses.field(default=None, compare=False)
+    points: int = 1
+    letter: str = ""
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        """Its boxes: part1, part2 and so on."""
+        return PARTS[: len(self.parts)]
+
+    def part(self, field: BlankField) -> JointPart:
+        """The part of a box."""
+        return self.parts[PARTS.index(field)]
+
+    def expression(self, field: BlankField) -> Expression:
+        """A right answer to one box, in symbols if it is a size."""
+        return self.part(field).right
+
+    def size(self, field: BlankField, sizes: Mapping[str, int]) -> int:
+        """The number of that answer, which is negative for a dimension that is counted from the last one."""
+        return int(self.part(field).right.value(sizes))
+
+
+Asked = Tensor | Count | OneOf | Joint
+
+
+def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
+    """The fields that a sheet in symbols is answered in symbols: not choices, dimensions and words."""
+    if isinstance(asked, OneOf):
+        return ()
+    if isinstance(asked, Joint):
+        return tuple(field for field in asked.fields if asked.part(field).kind == "size")
+    return asked.fields
+
+
+@dataclass(frozen=True)
 class TensorTable:
-    """Tensors in the order in which they are computed, and counts; `key` names the table in files and wording.
+    """Tensors in the order in which they are computed, counts, and questions; `key` names it in files and wording.
 
     With `asks_parameters`, a sheet may ask for parameters as well as activations. `alike` are two symbols with the same
     size in every model that the table is for. Raises ValueError for a tensor whose operation doesn't fit: an operand
@@ -205,6 +298,7 @@ class TensorTable:
     counts: tuple[Count, ...] = ()
     asks_parameters: bool = False
     alike: tuple[str, str] | None = None
+    questions: tuple[OneOf | Joint, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every operation against the shapes."""
@@ -232,19 +326,26 @@ class TensorTable:
         return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in computed}
 
     @cached_property
-    def askable(self) -> Mapping[str, Tensor | Count]:
-        """What a sheet may ask for, by key: the activations, then the counts; without activations, the parameters.
+    def askable(self) -> Mapping[str, Asked]:
+        """What a sheet may ask for, by key: the activations, or without any the parameters; counts; then questions.
 
         Example: a head's table asks for input, queries … output and not for W_Q; a table of a layer's parameters for
         W_Q. A table that `asks_parameters` asks for all of its tensors.
         """
         tensors = self.tensors if self.asks_parameters else self.activations or self.tensors
-        return {**{tensor.key: tensor for tensor in tensors}, **{count.key: count for count in self.counts}}
+        return {entry.key: entry for entry in (*tensors, *self.counts, *self.questions)}
 
     @cached_property
     def merged_sides(self) -> Mapping[str, Mapping[Blank, tuple[Blank, ...]]]:
         """For each activation that merges or splits sides, in order, the merged sides with their parts."""
         return {tensor.key: tensor.merged_sides for tensor in self.activations if tensor.merged_sides}
+
+    def sized(self, key: str) -> Tensor | Count:
+        """The tensor or count that a sheet asks for under that key; raises KeyError for any other, or a question."""
+        asked = self.askable[key]
+        if isinstance(asked, OneOf | Joint):
+            raise KeyError(key)
+        return asked
 
     def __getitem__(self, key: str) -> Tensor:
         """The tensor of that key; raises KeyError, for a count as well."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from app.shapes.table import Count
+from app.shapes.table import Count, Joint, OneOf
 from app.sheets.variant import Variant
 
 _NAME = re.compile(r"\{([\w-]+)\}")
@@ -33,6 +33,8 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """
     entry = variant.table.askable.get(key) or variant.table[key]
+    if isinstance(entry, OneOf | Joint):
+        return ()
     if isinstance(entry, Count):
         return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
     columns = variant.worksheet.tokens_are == "columns"

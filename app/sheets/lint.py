@@ -25,6 +25,7 @@ from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confus
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
 from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 FindingKind = Literal[
@@ -110,6 +111,7 @@ class _Questions:
             "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
+            bug=sheet.bug,
             notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
             misconceptions=tuple(replace(m, name="…", question="…", explanation="…") for m in sheet.misconceptions),
         )  # fmt: skip
@@ -163,17 +165,17 @@ def _confused_in_marking(variant: Variant) -> ConfusedPairs:
 def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int | None:
     """A number of tokens near the sheet's at which it confuses only what is unavoidable; nothing is equal by chance.
 
-    Numbers that the model cannot take are skipped; None if none within FARTHEST_PROPOSED is left.
+    Numbers that the model or the topic cannot take are skipped; None if none within FARTHEST_PROPOSED is left.
     """
     variant = questions.variant
     for tokens in _lengths_around(questions.tokens):
         try:
             check_topic_tokens(variant.worksheet.topic, variant.architecture, tokens)
-        except TokensError:
+            other = questions.with_tokens(variant.model.key, tokens, None)
+            if not _avoidable_equalities(other) and _confused_in_marking(other) <= unavoidable:
+                return tokens
+        except (TokensError, TopicError):
             continue
-        other = questions.with_tokens(variant.model.key, tokens, None)
-        if not _avoidable_equalities(other) and _confused_in_marking(other) <= unavoidable:
-            return tokens
     return None
 
 
@@ -249,14 +251,21 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
         questions = _Questions.of(drawn)
         unavoidable = _confusions(questions).unavoidable
         tried = lengths[:: max(1, len(lengths) // TRIED_OF_RANGE)]
-        sheets = (questions.with_tokens(model, tokens, None) for tokens in tried)
-        if not any(_confused_in_marking(each) <= unavoidable for each in sheets):
+        if not any(_is_good_length(questions, tokens, unavoidable) for tokens in tried):
             words = {"first": sheet.tokens_from, "last": sheet.tokens_to, "model": drawn.model.name}
             message = _(
                 "With {model}, no number of tokens from {first} to {last} shows every misconception that another "
                 "number would show. Choose a wider range."
             )
             yield "range-hides", message.format(**words)
+
+
+def _is_good_length(questions: _Questions, tokens: int, unavoidable: ConfusedPairs) -> bool:
+    """Whether the topic takes a length at which nothing is confused that need not be."""
+    try:
+        return _confused_in_marking(questions.with_tokens("", tokens, None)) <= unavoidable
+    except TopicError:
+        return False
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:

@@ -122,6 +122,7 @@ NOTATIONS: Mapping[NotationKey, Notation] = {
     "lecture": Notation(_PRIMED, _LECTURE),
     "framework": Notation(_CODE, _FRAMEWORK, {"d_h": "qk_head_dim", "d_v": "v_head_dim"}),
 }
+IN_CODE = Notation({}, {})  # of programs with a bug, which name sizes as the tables do
 # Other names for a symbol, each readable on a sheet where it can mean nothing else.
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "N": ("n", "T", "t", "seq_len"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from app.algebra.expression import Expression, ExpressionError
-from app.algebra.parser import CannotReadError
+from app.algebra.parser import CannotReadError, normalize_signs
 from app.misconceptions.misconception import BOX_SYMBOLS
-from app.shapes.table import Blank, Count
+from app.shapes.table import Blank, Count, Joint, JointPart, OneOf
 from app.sheets.notation import OTHER_NAMES, Notation
 from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read_answer, rounding_margin
 from app.sheets.symbols import read_symbols
@@ -17,6 +18,7 @@ from app.topics.problem import Problem
 
 MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
 FORMULAS_REMEMBERED = 1024
+_WHOLE = re.compile(r"-?[0-9]{1,3}")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,13 @@ class AnswerReader:
 
         On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
         expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
+        A choice is one of its numbers on every sheet, a dimension a whole number, and a word its place among the words.
         """
+        entry = self.problem.table.askable.get(blank.tensor)
+        if isinstance(entry, OneOf):
+            return _read_option(text, entry)
+        if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
+            return part
         if self.in_letters:
             return self._read_letters(blank, text)
         box = self.unit(blank)
@@ -215,6 +223,30 @@ class AnswerReader:
             "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
         }
         return {name: meaning for name, (holds, meaning) in identities.items() if holds}
+
+
+def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
+    """The option that was chosen; None for no text, Unreadable for any other than the numbers of the options."""
+    if not text.strip():
+        return None
+    number = next((option for option in question.options if text.strip() == str(option)), None)
+    return Unreadable("no-option", ", ".join(map(str, question.options))) if number is None else Answer(number)
+
+
+def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
+    """What is filled into one part of a line: a word as its place, a whole number as itself; None for an empty text.
+
+    A size other than -1, which stands for what is left, is left to be read like any other: None, too.
+    """
+    written = normalize_signs(text).strip()
+    if not written:
+        return None
+    if part.kind == "word":
+        place = next((at for at, word in enumerate(part.words, start=1) if text.strip() in (word, str(at))), None)
+        return Unreadable("no-option", ", ".join(part.words)) if place is None else Answer(place)
+    if _WHOLE.fullmatch(written.replace(" ", "")) and (part.kind == "dimension" or written == "-1"):
+        return Answer(int(written.replace(" ", "")))
+    return Unreadable("no-dimension", text.strip()) if part.kind == "dimension" else None
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:

@@ -15,6 +15,7 @@ from app.algebra.expression import Expression, ExpressionError
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.sheets.code_text import code_reason
 from app.sheets.formulas import write_formula
 from app.sheets.notation import ONE_NAME, Notation, without_own_name
 from app.sheets.variant import Variant
@@ -101,13 +102,22 @@ class _Writer:
     in_letters: bool
 
     def reason(self, key: str) -> Reason:
-        entry = self.variant.table.askable[key]
+        if self.variant.problem.case:
+            return self._of_code(key)
+        entry = self.variant.table.sized(key)
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))
         shape = [self._length(side) for side in self._in_order(entry)]
         has_own = key in self.variant.topic_wording.reasons or key in self.variant.wording.sheets["reasons"]
         text = self._say(key) if has_own else self._made(entry)
         return Reason(f"{self._written(shape)}: {text}", self._working(entry))
+
+    def _of_code(self, key: str) -> Reason:
+        """The reason of a row on a sheet about a program; of a shape, the line that makes it."""
+        text, entry = code_reason(self.variant, key), self.variant.table.askable[key]
+        if isinstance(entry, Tensor):
+            text = f"{self._written([self._length(side) for side in entry.sides])}: {text}"
+        return Reason(text, "")
 
     # The text
 
@@ -289,7 +299,7 @@ class _Writer:
 
     def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
         """The row of a box with these numbers, in one form; None if one isn't whole; see `small_case`."""
-        entry = self.variant.table.askable[blank.tensor]
+        entry = self.variant.table.sized(blank.tensor)
         try:
             if isinstance(entry, Count):
                 return self._count_in_small(entry, form)

@@ -8,12 +8,14 @@ from SHA-256 alone, so that a seed gives the same sheet on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 
 from app.misconceptions.predictions import Confusion, cannot_tell_apart
 from app.models.architecture import MAX_TOKENS, TokensError
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS, possible_tokens
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 TOKENS = range(12, 200)  # two or three digits: short to write, and more than any small count of heads
@@ -49,18 +51,25 @@ def draw_variant(
 ) -> Variant:
     """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model.
 
+    Draws that the topic refuses, such as a length at which a bug doesn't show, are skipped; TopicError if all are.
     If every draw hides more pairs of misconceptions, the first of those that hide the fewest. The draws depend only on
     the seed, the worksheet's key and `models`, the keys that may be drawn; `make` makes the worksheet's sheets.
     """
     best: tuple[int, Variant] | None = None
+    refused = TopicError("")
     for draw in range(MAX_DRAWS):
-        variant = draw_once(models, make, random_numbers(f"{worksheet}/{seed}/{draw}"))
+        try:
+            variant = draw_once(models, make, random_numbers(f"{worksheet}/{seed}/{draw}"))
+        except TopicError as error:
+            refused = error
+            continue
         avoidable = len(confusable_misconceptions(variant) - unavoidable(variant.model.key))
         if best is None or avoidable < best[0]:
             best = avoidable, variant
         if avoidable == 0:
             break
-    assert best is not None  # noqa: S101 - there is at least one draw
+    if best is None:
+        raise refused
     return best[1]
 
 
@@ -73,17 +82,19 @@ def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     """The pairs of misconceptions that sheets with this model cannot distinguish, whatever the tokens.
 
-    They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse.
+    They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse;
+    lengths that the topic refuses are left out.
     """
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's range may be short
     sample = [*lengths[start :: max(1, len(lengths) // SAMPLE_SIZE)], lengths[-1]]
-    sheets = (
-        make(model, tokens, decoder_lengths[tokens * DECODER_STEP % len(decoder_lengths)] if decoder_lengths else None)
-        for tokens in sample
-    )
-    return frozenset.intersection(*map(confusable_misconceptions, sheets))
+    confused = list[ConfusedPairs]()
+    for tokens in sample:
+        decoder_tokens = decoder_lengths[tokens * DECODER_STEP % len(decoder_lengths)] if decoder_lengths else None
+        with suppress(TopicError):
+            confused.append(confusable_misconceptions(make(model, tokens, decoder_tokens)))
+    return frozenset.intersection(*confused) if confused else frozenset()
 
 
 def confusable_misconceptions(variant: Variant) -> ConfusedPairs:

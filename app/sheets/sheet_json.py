@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.misconceptions.predictions import cannot_tell_apart
+from app.shapes.table import Joint, OneOf
+from app.sheets.code_text import code_shown, option_text
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
 
@@ -14,7 +16,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
     "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the
     right sheet; "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are
-    answered in words.
+    answered in words; "program" is None unless the sheet is about one.
     """
     sheet = variant.worksheet
     return {
@@ -27,6 +29,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "title": variant.title,
         "description": variant.text.description,
         "task": variant.text.task,
+        "program": _program_json(variant),
         "assumptions": list(variant.text.assumptions),
         "footnote": variant.text.footnote,
         "introduction": sheet.introduction,
@@ -39,9 +42,32 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
-    """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1."""
-    boxes = list(map(variant.box, row.blanks))
+    """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
+
+    A row that is chosen has its options by number, and one whose boxes are marked together the text around them. Each
+    of its boxes that takes a word has those that it takes.
+    """
+    asked = variant.table.askable[row.key]
+    options = asked.options if isinstance(asked, OneOf) else ()
+    parts = zip(boxes_of(variant, row), asked.parts, strict=True) if isinstance(asked, Joint) else ()
     points = 1 if row.points is None else row.points
     return {
-        "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes, "points": points,
+        "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes_of(variant, row),
+        "points": points, "options": {str(number): option_text(variant, row.key, number) for number in options},
+        "between": asked.between if isinstance(asked, Joint) else (),
+        "words": {box: part.words for box, part in parts if part.words},
     }  # fmt: skip
+
+
+def boxes_of(variant: Variant, row: Row) -> list[str]:
+    """The names of a row's boxes, from left to right."""
+    return list(map(variant.box, row.blanks))
+
+
+def _program_json(variant: Variant) -> dict[str, Any] | None:
+    """The program of a sheet: its lines, the shape of each input, the line that stops it (0: none), and the error."""
+    if (code := code_shown(variant)) is None:
+        return None
+    witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}
+    given = dict(code.given)
+    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error, "witness": witness}

@@ -13,7 +13,7 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Softmax
 from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, Count, Tensor
-from app.sheets.notation import NOTATIONS, without_own_name
+from app.sheets.notation import IN_CODE, NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
@@ -56,7 +56,7 @@ _ABOUT_ROWS = {
         "norm-scale": "normed norm_scale scaled",
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
-        "list-and-column": "list column grown",
+        "list-and-column": "number_row number_column grown",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
@@ -347,7 +347,7 @@ class SheetText:
         d_rot only if they differ from H and d_h.
         """
         sizes = self.problem.sizes
-        notation = NOTATIONS[self.worksheet.notation].for_sizes(sizes)
+        notation = (IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]).for_sizes(sizes)
         asked = (self.problem.table.askable[b.tensor].expression(b.field) for b in self.problem.blanks)
         stated = frozenset[str]().union(*(fact.symbols for fact in self.facts))
         offered = {"H", "d_h", "d_nope", "d_rope"} & stated
@@ -579,6 +579,19 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},
+        "code": _code_forms(problem),
+    }
+
+
+def _code_forms(problem: Problem) -> Mapping[str, bool]:
+    """What a description says about a program with a bug, by what the program is of; nothing on any other sheet."""
+    if (case := problem.case) is None:
+        return {}
+    return {
+        "code-head": "H" not in case.sizes,
+        "code-two-texts": case.program.two_texts,
+        "code-decoding": case.program.decodes,
+        "code": True,
     }
 
 

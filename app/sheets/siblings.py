@@ -30,7 +30,10 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     A model may lack some of the rows. It is the sheet on which most rows may be told, then one whose length is no size
     of its model, then one whose description has the same facts as far as possible; among equals the seed decides, which
     also draws the lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.
+    None is like a sheet about a program with a bug: it would have the same bug.
     """
+    if variant.problem.case:
+        return None
     sheet = replace(
         variant.worksheet,
         introduction="", own_assumptions="", footnote="", hidden_facts=(), misconceptions=(), questions=(),

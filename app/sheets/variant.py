@@ -9,15 +9,17 @@ from functools import cached_property
 from typing import get_args
 
 from app.algebra.expression import Expression
+from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
-from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Tensor, TensorTable
+from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Joint, OneOf, Tensor, TensorTable
 from app.sheets.codes import write_code
-from app.sheets.notation import NOTATIONS, Notation
+from app.sheets.notation import IN_CODE, NOTATIONS, Notation
 from app.sheets.numbers import Unreadable, is_within
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
 
@@ -30,7 +32,8 @@ class Row:
     """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note.
 
     `blanks` are those of its boxes, from left to right, and `fields` the names of these boxes: rows, then columns.
-    `points` are those of each box, None on a sheet on which every box counts the same.
+    `points` are those of each box, or of a row whose boxes are marked `together` those of all; None on a sheet on which
+    every box counts the same.
     """
 
     key: str
@@ -40,6 +43,7 @@ class Row:
     fields: tuple[BlankField, ...]
     blanks: tuple[Blank, ...]
     points: int | None = None
+    together: bool = False
 
     @property
     def points_in_words(self) -> str:
@@ -49,7 +53,7 @@ class Row:
         """
         if self.points is None:
             return ""
-        if len(self.fields) == 1 or not self.points:
+        if len(self.fields) == 1 or self.together or not self.points:
             return ngettext("{count} point", "{count} points", self.points).format(count=self.points)
         return ngettext("{count} point each", "{count} points each", self.points).format(count=self.points)
 
@@ -103,7 +107,7 @@ class Variant:
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
-        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens)
+        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug)
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
@@ -123,8 +127,12 @@ class Variant:
 
     @cached_property
     def notation(self) -> Notation:
-        """The notation that the worksheet names, with the names that symbols have for this model."""
-        return NOTATIONS[self.worksheet.notation].for_sizes(self.sizes)
+        """The notation that the worksheet names, with the names that symbols have for this model.
+
+        On a sheet about a program it is that of its code.
+        """
+        notation = IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]
+        return notation.for_sizes(self.sizes)
 
     @cached_property
     def written_formulas(self) -> dict[str, str]:
@@ -144,35 +152,58 @@ class Variant:
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
         note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
-        points = self.points.get(key, 1) if self.points else None
+        together = isinstance(asked, Joint)
         blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
+        points = (
+            sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1])) if self.points else None
+        )
         letter = self.notation.letter(key, asked.letter)
-        return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points)
+        return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together)
 
     def row_name(self, key: str) -> str:
         """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's."""
         author_name = self.worksheet.row_names.get(key)
-        return author_name or self.topic_wording.rows[key].name
+        name = author_name or self.topic_wording.rows[key].name
+        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)) and not author_name:
+            return name.format(line=line)
+        return name
 
     @cached_property
-    def points(self) -> Mapping[str, int]:
-        """The points for each box of the rows whose points are not 1; empty if every box counts the same."""
-        return self.worksheet.row_points
+    def points(self) -> Mapping[Blank, int]:
+        """The points of each box that does not have 1; empty if every box counts the same.
+
+        Of boxes that are marked together, the first has the points of all.
+        """
+        points = dict[Blank, int]()
+        for blank in self.blanks:
+            asked = self.table.askable[blank.tensor]
+            of_row = self.worksheet.row_points.get(blank.tensor, asked.points if isinstance(asked, Joint) else 1)
+            if isinstance(asked, Joint) and blank.field != asked.fields[0]:
+                of_row = 0
+            if of_row != 1:
+                points[blank] = of_row
+        return points
 
     @property
     def best_score(self) -> int:
         """The points of a sheet on which everything is right: a box has one, unless the worksheet says otherwise."""
-        return sum(self.points.get(blank.tensor, 1) for blank in self.blanks)
+        return sum(self.points.get(blank, 1) for blank in self.blanks)
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, and counts.
 
+        Rows of other questions, whose boxes are in a line of their own, add none.
         A row that asks only for a count adds no column, unless all rows do.
         """
-        rows = [row for row in self.rows if row.fields != ("count",)] or self.rows
+        in_columns = [row for row in self.rows if not self.is_question(row)]
+        rows = [row for row in in_columns if row.fields != ("count",)] or in_columns
         columns = {self.column_of(blank) for row in rows for blank in row.blanks}
         return tuple(field for field in get_args(BlankField) if field in columns)
+
+    def is_question(self, row: Row) -> bool:
+        """Whether a row is no tensor or count: it has a choice, or boxes that are marked together."""
+        return isinstance(self.table.askable[row.key], OneOf | Joint)
 
     def is_count_among_shapes(self, row: Row) -> bool:
         """Whether the row asks only for a count on a sheet with several columns of boxes, among which it has none."""
@@ -224,9 +255,12 @@ class Variant:
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h').
 
-        Not those that are words too: "A", and names from code such as "scores" and "out".
+        Not those that are words too: "A", and names from code such as "scores" and "out". None on a sheet about a
+        program, whose sentences quote code.
         """
         letters = (*self.letters.values(), *self.reader.written_symbols)
+        if self.problem.case:
+            return ()
         is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
         return tuple(letter for letter in letters if not is_word(letter))
 
@@ -257,6 +291,20 @@ class Variant:
         """The right number for any row, column or count of the table, asked or not."""
         answers = self.problem.answers
         return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
+
+    def written_answer(self, blank: Blank, *, in_symbols: bool | None = None) -> str:
+        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, an option.
+
+        Sizes are in symbols if the sheet is answered in them, or as `in_symbols` says.
+        """
+        asked = self.table.askable[blank.tensor]
+        part = asked.part(blank.field) if isinstance(asked, Joint) else None
+        if part and part.kind == "word":
+            return part.words[self.answer(blank) - 1]
+        is_typed = not isinstance(asked, OneOf) and not (part and part.kind == "dimension")
+        if is_typed and (self.worksheet.answers == "letters" if in_symbols is None else in_symbols):
+            return self.notation.write(self.expression(blank))
+        return format_number(self.answer(blank))
 
     @cached_property
     def reader(self) -> AnswerReader:

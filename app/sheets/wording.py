@@ -200,6 +200,34 @@ class SampleCourseWording(WordingPart):
     tickets: Mapping[str, tuple[str, ...]]
 
 
+class BugWording(WordingPart):
+    """A bug in code in a few words, the claim that is its reason, and the explanation afterwards."""
+
+    name: str
+    reason: str
+    explanation: str
+
+
+class ProbeWording(WordingPart):
+    """What a probe of code shows, and what it would show of right code."""
+
+    shows: str
+    right: str
+
+
+class BankWording(WordingPart):
+    """What is said about code with a bug: `programs` are names, `beliefs` wrong reasons, all by key."""
+
+    programs: Sentences
+    beliefs: Sentences
+    probes: Mapping[str, ProbeWording]
+    bugs: Mapping[str, BugWording]
+
+    def reason(self, key: str) -> str:
+        """The reason that is a bug's, or a belief; raises KeyError if it is neither."""
+        return self.bugs[key].reason if key in self.bugs else self.beliefs[key]
+
+
 class Wording(WordingPart):
     """The sentences of one language; each object equals only itself, so that it can be a key of a cache.
 
@@ -215,6 +243,7 @@ class Wording(WordingPart):
     figures: Mapping[str, FigureWording] = Field(repr=False)
     glossary: Mapping[str, GlossaryEntry] = Field(repr=False)
     sample_course: SampleCourseWording = Field(repr=False)
+    bugs: BankWording = Field(repr=False)
 
     def __eq__(self, other: object) -> bool:
         return self is other

@@ -5,6 +5,7 @@ misconceptions/GROUP.toml  the name of a group, and a table for each of its misc
 sheets.toml                what sheets on several topics say
 glossary.toml              a table for each term
 sample-course.toml         the sample course
+bugs.toml                  a table for each bug in code, and what else is said about them
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from app.bugs.bank import BELIEFS, BUGS
+from app.bugs.programs import PROGRAMS
+from app.bugs.witnesses import Probe
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
 from app.shapes.table import BlankField
 from app.sheets.wording import SheetSection, Wording, laid_over
@@ -24,7 +28,7 @@ from app.topics.registry import TOPICS
 from app.translation import ENGLISH
 from app.translation import gettext as _
 
-_FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml"}
+_FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml", "bugs": "bugs.toml"}
 _FOLDERS = {"topics": "topics", "misconception-groups": "misconceptions"}
 Place = tuple[str | int, ...]  # where something is in a Wording: field, key, and so on
 
@@ -93,7 +97,7 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     """Yield the place and reason of each key that the wording lacks or that the code does not know.
 
     Checked in this order: topics, with the rows and nudges of each; misconception groups, with their misconceptions;
-    sections of sheets; axes. Rows and nudges may be missing: only unknown ones are reported.
+    sections of sheets; axes; bugs. Rows and nudges may be missing: only unknown ones are reported.
     """
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
@@ -107,6 +111,10 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
         yield from _differences(("misconception-groups", key), group.misconceptions, MISCONCEPTION_GROUPS[key])
     yield from _differences(("sheets",), wording.sheets, get_args(SheetSection))
     yield from _differences(("axes",), wording.axes, fields)
+    yield from _differences(("bugs", "programs"), wording.bugs.programs, PROGRAMS)
+    yield from _differences(("bugs", "beliefs"), wording.bugs.beliefs, BELIEFS)
+    yield from _differences(("bugs", "probes"), wording.bugs.probes, get_args(Probe))
+    yield from _differences(("bugs", "bugs"), wording.bugs.bugs, BUGS)
 
 
 def _differences(place: Place, keys: Collection[str], expected: Collection[str]) -> Iterator[tuple[Place, str]]:

@@ -34,9 +34,9 @@ from pydantic_core import PydanticCustomError
 from app.algebra.expression import ONE
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
-from app.shapes.table import Count, TensorTable
+from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
-from app.topics.registry import TOPICS
+from app.topics.registry import BUG_KEYS, TOPICS
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
@@ -275,6 +275,7 @@ class Worksheet:
 
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
+    bug: on a topic about a program with a bug, the key of the bug; "" is the first that the model can have.
     models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
@@ -296,6 +297,7 @@ class Worksheet:
     notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
+    bug: Annotated[str, _one_of(("", *BUG_KEYS))] = ""
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
@@ -335,13 +337,15 @@ class Worksheet:
     ] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a range of tokens with one end, or one that ends before it begins."""
+        """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none."""
         first, last = self.tokens_from, self.tokens_to
         if (first is None) != (last is None):
             missing = "tokens_to" if last is None else "tokens_from"
             raise refused(_("{setting} is missing: a range has a first and a last number."), missing)
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
+        if self.bug and self.bug not in TOPICS[self.topic].bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
 
     def __hash__(self) -> int:
         """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""
@@ -373,7 +377,9 @@ class Worksheet:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
         if self.tokens_are == "columns" and table.has_more_sides:
-            message = _("“{worksheet}” is about tensors with more than two dimensions: its tokens must be rows.")
+            message = _(
+                "“{worksheet}” is about code, or tensors with more than two dimensions: its tokens must be rows."
+            )
             raise TopicError(message.format(worksheet=self.title))
         if self.tokens_are == "columns" and any(tensor.stored_as for tensor in table.tensors):
             message = _("“{worksheet}” asks for parameters as they are stored: its tokens must be rows.")
@@ -386,7 +392,7 @@ class Worksheet:
                 "model, or a worksheet in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
-        answers = (entry.expression(field) for entry in asked for field in entry.fields)
+        answers = (entry.expression(field) for entry in asked for field in symbol_fields(entry))
         if any(not answer.symbols and answer != ONE for answer in answers):
             message = _(
                 "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: "

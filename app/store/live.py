@@ -41,10 +41,11 @@ class Spotlight:
 
 @dataclass(frozen=True)
 class StoredMarks:
-    """What the live view needs of an attempt: the kind of mark by blank, and the keys of its misconceptions."""
+    """What the live view needs of an attempt: the kind of mark by blank, the keys of misconceptions, the answers."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
+    answers: Mapping[str, str]
 
 
 class Live(QueryBase):
@@ -86,11 +87,12 @@ class Live(QueryBase):
         }
 
     def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
-        """The marks and misconceptions of these attempts by id; ids that do not exist are left out."""
+        """The marks, misconceptions and answers of these attempts by id; ids that do not exist are left out."""
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):
-            query = sa.select(attempts.c.id, attempts.c.marks, attempts.c.misconceptions).where(attempts.c.id.in_(some))
-            stored |= {row.id: StoredMarks(row.marks, tuple(row.misconceptions)) for row in self._fetch_all(query)}
+            columns = (attempts.c.id, attempts.c.marks, attempts.c.misconceptions, attempts.c.answers)
+            rows = self._fetch_all(sa.select(*columns).where(attempts.c.id.in_(some)))
+            stored |= {row.id: StoredMarks(row.marks, tuple(row.misconceptions), row.answers) for row in rows}
         return stored
 
     def last_regrade(self, activity_id: int) -> int:

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from app.algebra.expression import Expression
+from app.bugs.case import BugCase
 from app.models.architecture import Architecture
 from app.shapes.consistency import upstream_blanks
 from app.shapes.table import Blank, TensorTable
+from app.topics.find_the_bug import BugTable
 from app.topics.registry import sizes_for, topic_for
 
 
@@ -61,6 +63,11 @@ class Problem:
         """The right answer to a blank in symbols, such as H*d_h."""
         return self.table.askable[blank.tensor].expression(blank.field)
 
+    @property
+    def case(self) -> BugCase | None:
+        """The program with its bug that the sheet is about; None on a sheet about anything else."""
+        return self.table.case if isinstance(self.table, BugTable) else None
+
     @cached_property
     def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
         """For each side that an operation makes, in the order of computation, the asked sides its length comes from."""
@@ -68,14 +75,23 @@ class Problem:
 
 
 def problem_for(
-    topic: str, architecture: Architecture, rows: tuple[str, ...], tokens: int, decoder_tokens: int | None = None
+    topic: str,
+    architecture: Architecture,
+    rows: tuple[str, ...],
+    tokens: int,
+    decoder_tokens: int | None = None,
+    bug: str = "",
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
+
+    `bug` is the one that the sheet is about; see `topic_for`.
 
     M is never more than the decoder has positions. Rows that the topic's table does not have for this model are left
     out. Raises TopicError if the topic is not true of the model.
     """
-    table = topic_for(topic, architecture, tokens)
+    table = topic_for(topic, architecture, tokens, bug)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)
     sizes = sizes_for(topic, architecture, tokens, decoder_positions)
+    if isinstance(table, BugTable) and table.case:
+        sizes |= table.case.sizes
     return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.askable))

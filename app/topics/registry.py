@@ -30,6 +30,7 @@ from app.topics import (
     decode_step,
     experts,
     feed_forward_width,
+    find_the_bug,
     first_steps,
     four_dimensions,
     growth,
@@ -55,13 +56,18 @@ from app.translation import gettext as _
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 
 
-def topic_for(key: str, architecture: Architecture, tokens: int) -> TensorTable:
+def topic_for(key: str, architecture: Architecture, tokens: int, bug: str = "") -> TensorTable:
     """The table of a topic for this model, with the model's softmax and embedding.
 
-    Raises TopicError if the topic is not true of the model with this many tokens, KeyError if it is unknown.
+    `bug` is the key of the bug that a sheet is about, on a topic that has bugs; "" is the first that the model shows.
+
+    Raises TopicError if the topic, or the bug, is not true of the model with this many tokens, KeyError if it is
+    unknown.
     """
     topic = TOPICS[key]
     require(topic.requires, architecture, tokens)
+    if bug and topic.build_for_bug:
+        return topic.build_for_bug(bug, architecture, tokens)
     return _as_in_the_model(topic.build_table(architecture, tokens), architecture, topic)
 
 
@@ -190,6 +196,7 @@ TOPICS: Mapping[str, Topic] = {
         attention_layer,
         three_dimensions,
         four_dimensions,
+        find_the_bug,
         same_shapes,
         broadcasting,
         decode_step,
@@ -210,6 +217,8 @@ TOPICS: Mapping[str, Topic] = {
         model_costs,
     )
 }
+# Those that worksheets may name.
+BUG_KEYS = tuple(dict.fromkeys(bug for topic in TOPICS.values() for bug in topic.bugs))
 # In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
 # early, so that each head has its place, and what changes no shape or is rare comes late. A level is listed below those
 # it comes after.
@@ -240,6 +249,7 @@ _PRACTISED = (
     "broadcasting",
     "cache-tensor",
     "text-to-loss",
+    "find-the-bug",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)

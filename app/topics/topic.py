@@ -89,6 +89,8 @@ class Topic:
     figures: what is drawn of a table, by its key; a table in `drawn_with` is drawn in place of the one with its key.
     in_steps: its sheets show one row at a time, each with a question, and once that is right with a reason; they are
     answered in numbers.
+    bugs: of a topic about a program with a bug, the keys of those that a worksheet may name; `build_for_bug` then gives
+    the table for one of them, and `build_table` that for the first that is true of the model.
     levels: those of practice.
     """
 
@@ -112,6 +114,8 @@ class Topic:
     figures: Mapping[str, tuple[FigurePlan, ...]] = field(default_factory=dict)
     drawn_with: Mapping[str, TensorTable] = field(default_factory=dict)
     in_steps: bool = False
+    bugs: tuple[str, ...] = ()
+    build_for_bug: Callable[[str, Architecture, int], TensorTable] | None = None
     levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:

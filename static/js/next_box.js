@@ -5,7 +5,7 @@
   const narrow = matchMedia("(max-width: 900px)");
   const touch = matchMedia("(hover: none) and (pointer: coarse)");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const MARKED = ".box[data-mark]:not([data-mark='right']) input:not([readonly])";
+  const MARKED = ":is(.box, .whole)[data-mark]:not([data-mark='right']) :is(input:not([readonly]), select)";
   const FILLED = MARKED.replace("'right'", "'right'], [data-mark='empty'");
   let inSheet = false; // whether the focus was in the sheet before the swap
   let pressed = ""; // the button, which a swap may take away

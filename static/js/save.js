@@ -2,7 +2,24 @@
 // docs/saving.md describes how. unsaved.js decides what is still to be saved, what of an answer goes into the boxes, and
 // when to try again; sending is the form's own hx-post. This file has what lies between: elements, events and timers.
 (() => {
-  const BOX = "input[data-blank], textarea[data-question]";
+  const TYPED = "input[data-blank], textarea[data-question]";
+  const BOX = `${TYPED}, select[data-blank], fieldset[data-blank]`; // a fieldset of radio buttons is one box
+  const textOf = (box) => box.elements ? box.querySelector(":checked")?.value ?? "" : box.value;
+  const write = (box, text) => {
+    if (!box.elements) box.value = text;
+    for (const option of box.elements ?? []) option.checked = option.value === text;
+  };
+  // What is chosen can't be changed any more, and is still sent.
+  const lock = (box, isLocked) => {
+    if (box.matches(TYPED)) box.readOnly = isLocked;
+    for (const option of box.elements ?? box.options ?? []) option.disabled = isLocked && !option.matches(":checked");
+  };
+  const isLocked = (box) => box.readOnly ?? [...box.elements ?? box.options].some((option) => option.disabled);
+  const isUntouched = (box) => {
+    if (box.elements) return [...box.elements].every((option) => option.checked === option.defaultChecked);
+    const chosen = [...box.options ?? []].find((option) => option.defaultSelected)?.value ?? "";
+    return box.value === (box.options ? chosen : box.defaultValue);
+  };
   const nameOf = (box) => box.getAttribute("aria-label") ?? box.labels[0].textContent.trim();
 
   // A sheet that has closed shows what this browser could not save before, so that it can be copied.
@@ -14,7 +31,7 @@
   ) {
     for (const [name, { text }] of Object.entries(JSON.parse(localStorage.getItem(key) ?? "{}"))) {
       const box = document.querySelector(`:is(${BOX})[name="${CSS.escape(name)}"]`);
-      if (!box?.readOnly || box.value === text) continue;
+      if (!box || !isLocked(box) || textOf(box) === text) continue;
       const list = left.querySelector("ul") ?? left.appendChild(document.createElement("ul"));
       list.append(Object.assign(document.createElement("li"), { textContent: `${nameOf(box)}: ${text}` }));
       left.hidden = false;
@@ -26,15 +43,17 @@
     const cell = box.closest("[data-mark]");
     if (!cell) return;
     box.form.dataset.stale = "";
-    box.removeAttribute("aria-invalid");
     delete cell.dataset.mark;
-    document.getElementById(`says-${box.name}`).textContent = "";
+    for (const each of cell.querySelectorAll("[data-blank]")) { // several if they are marked together
+      each.removeAttribute("aria-invalid");
+      document.getElementById(`says-${each.name}`).textContent = "";
+    }
     cell.querySelector(".read-as")?.remove();
   };
 
   // A swap leaves what is typed into alone, and so has to be told which boxes are wrong.
   document.addEventListener("htmx:after:swap", () => {
-    for (const box of document.querySelectorAll("#work input[data-blank]")) {
+    for (const box of document.querySelectorAll("#work :is(input, select)[data-blank]")) {
       if (box.closest("[data-mark='wrong'], [data-mark='unreadable']")) box.setAttribute("aria-invalid", "true");
       else box.removeAttribute("aria-invalid");
     }
@@ -42,7 +61,8 @@
 
   const preview = document.querySelector(".preview-bar ~ form.work"); // where nothing is kept
   preview?.addEventListener("input", ({ target }) => {
-    if (target.matches("input[data-blank]")) unmark(target);
+    const box = target.closest("[data-blank]");
+    if (box) unmark(box);
   });
 
   const form = document.querySelector("form[data-keep]");
@@ -73,7 +93,7 @@
     form.querySelector(".result").textContent = sentence;
   };
 
-  const texts = () => Object.fromEntries(boxes().map((box) => [box.name, box.value]));
+  const texts = () => Object.fromEntries(boxes().map((box) => [box.name, textOf(box)]));
 
   const remember = () => {
     try {
@@ -94,13 +114,14 @@
   };
 
   form.addEventListener("input", ({ target }) => {
-    if (!target.matches(BOX)) return;
-    unsaved.record(target.name);
+    const box = target.closest(BOX);
+    if (!box) return;
+    unsaved.record(box.name);
     remember();
     form.querySelector(".elsewhere").textContent = "";
-    for (const box of form.querySelectorAll("[data-elsewhere]")) delete box.dataset.elsewhere;
+    for (const each of form.querySelectorAll("[data-elsewhere]")) delete each.dataset.elsewhere;
     say("typing");
-    unmark(target);
+    unmark(box);
   });
 
   // What earlier tabs of this browser could not save.
@@ -117,10 +138,10 @@
       try {
         stored = JSON.parse(localStorage.getItem(key) ?? "{}") ?? {};
       } catch { /* not ours */ }
-      const [locked, writable] = [true, false].map((is) => boxes().filter((box) => box.readOnly === is));
+      const [locked, writable] = [true, false].map((is) => boxes().filter((box) => isLocked(box) === is));
       const adopted = unsaved.adopt(stored, writable.map((box) => box.name));
       for (const box of writable.filter((each) => each.name in adopted)) {
-        box.value = adopted[box.name];
+        write(box, adopted[box.name]);
         unmark(box);
       }
       remember();
@@ -135,7 +156,7 @@
   };
 
   // What was typed before this script had come is a change too.
-  for (const box of boxes().filter((each) => !each.readOnly && each.value !== each.defaultValue)) {
+  for (const box of boxes().filter((each) => !isLocked(each) && !isUntouched(each))) {
     unsaved.record(box.name);
   }
   remember();
@@ -148,7 +169,7 @@
   // A swap leaves what is typed into alone, and so has to be told what is locked since the last attempt.
   document.addEventListener("htmx:after:swap", () => {
     for (const box of boxes()) {
-      box.readOnly = form.dataset.locked === "all" || (form.dataset.locked === "boxes" && box.matches("[data-blank]"));
+      lock(box, form.dataset.locked === "all" || (form.dataset.locked === "boxes" && box.matches("[data-blank]")));
     }
   });
 
@@ -162,11 +183,11 @@
     const changed = boxes().filter((box) => box.name in others);
     for (const box of boxes().filter((each) => each.name in own)) {
       const { selectionStart: at } = box;
-      box.value = own[box.name];
-      if (box === document.activeElement) box.setSelectionRange(at, at);
+      write(box, own[box.name]);
+      if (box === document.activeElement && box.matches(TYPED)) box.setSelectionRange(at, at);
     }
     for (const box of changed) {
-      box.value = others[box.name];
+      write(box, others[box.name]);
       box.dataset.elsewhere = "";
       if (!marked) unmark(box);
     }

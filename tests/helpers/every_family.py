@@ -7,7 +7,7 @@ from functools import cache
 
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.table import Count, TensorTable
+from app.shapes.table import Count, TensorTable, symbol_fields
 from app.topics.registry import refusal
 from tests.helpers.families_cases import CASES
 
@@ -26,7 +26,7 @@ def are_possible(table: TensorTable, sizes: Mapping[str, int]) -> bool:
     return all(
         entry.size(field, sizes) >= (0 if isinstance(entry, Count) and entry.unit == "index" else 1)
         for entry in table.askable.values()
-        for field in entry.fields
+        for field in symbol_fields(entry)
     )
 
 

@@ -27,9 +27,10 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     random = Random(seed)  # noqa: S311 - test data
     settings = _random_subject(library, random)
     architecture = library.models[settings["model"]].architecture
-    rows = possible_rows(settings["topic"], architecture, settings["tokens"], library.wording)
-    asked = random.sample(rows, random.randint(1, len(rows)))
     table = topic_for(settings["topic"], architecture, settings["tokens"])
+    possible = possible_rows(settings["topic"], architecture, settings["tokens"], library.wording)
+    rows = [row for row in possible if row in table.askable]
+    asked = random.sample(rows, random.randint(1, len(rows)))
     boxes = [f"{row}.{field}" for row in asked for field in table.askable[row].fields]
     parts = library.wording.topics[settings["topic"]].description_parts
     optional = {

@@ -62,10 +62,10 @@ MULTIPLIED, PAIR = IN_LAYERS + 128_256 * 2048, 16 * 32 * 4 * 64
 
 
 def whole_model(entries: int) -> Boxes:
-    """What Llama 3.2 1B costs on 1000 tokens if a token is multiplied by this many entries."""
-    prefill = 2000 * entries + 1_000_000 * PAIR
+    """What Llama 3.2 1B costs on 2000 tokens if a token is multiplied by this many entries."""
+    prefill = 4000 * entries + 4_000_000 * PAIR
     return counts(
-        multiplied=entries, token_flops=2 * entries, prefill_flops=prefill, decode_flops=2 * entries + 1001 * PAIR,
+        multiplied=entries, token_flops=2 * entries, prefill_flops=prefill, decode_flops=2 * entries + 2001 * PAIR,
         training_flops=3 * prefill,
     )  # fmt: skip
 
@@ -517,18 +517,18 @@ STUDENTS = [
         mask_hides_earlier=counts(seen_keys=14, reversed_keys=6, turned_weights=7),
         weights_turned_alike=counts(turned_weights=7),
     ),
-    # Llama 3.2 1B on 1000 tokens: 16 layers of 2048, 32 query heads and 8 key/value heads of 64, gates of 8192; 128,256
+    # Llama 3.2 1B on 2000 tokens: 16 layers of 2048, 32 query heads and 8 key/value heads of 64, gates of 8192; 128,256
     # tokens in the vocabulary, and 1,235,814,400 parameters.
     *on(
         "model-costs-llama-3.2-1b",
         every_parameter_multiplied=whole_model(1_235_814_400),
         unembedding_forgotten={**counts(outside_multiplied=0), **whole_model(IN_LAYERS)},
         only_parameters_cost=counts(
-            prefill_flops=2000 * MULTIPLIED, decode_flops=2 * MULTIPLIED, training_flops=6000 * MULTIPLIED
+            prefill_flops=4000 * MULTIPLIED, decode_flops=2 * MULTIPLIED, training_flops=12000 * MULTIPLIED
         ),
-        backward_costs_a_forward=counts(training_flops=2 * (2000 * MULTIPLIED + 1_000_000 * PAIR)),
+        backward_costs_a_forward=counts(training_flops=2 * (4000 * MULTIPLIED + 4_000_000 * PAIR)),
         weights_read_for_each_token=counts(prefill_intensity=1),
-        decoding_reuses_weights=counts(decode_intensity=1000),
+        decoding_reuses_weights=counts(decode_intensity=2000),
     ),
     Student("model-costs-mixtral-8x7b", "optimizer-forgotten", counts(training_bytes=4 * 46_702_792_704)),
     Student(

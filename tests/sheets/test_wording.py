@@ -233,6 +233,8 @@ REFUSED = [
     ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
     ("glossary.toml", "term =", "trem =", "shape.term"),
     ("sample-course.toml", "course =", "curse =", "course"),
+    ("bugs.toml", "[bugs.mask-inverted]", "[bugs.mask-turned]", "bugs.mask-turned"),
+    ("bugs.toml", "spread]", "scatter]", "probes.scatter"),
 ]  # fmt: skip
 
 

@@ -20,10 +20,13 @@ TOPIC = "stored-weights"
 # Families whose queries, keys and values are one matrix, and some in which they are three.
 FAMILIES = (
     "gpt2", "falcon", "phi3", "qwen3", "gpt_neox", "bloom", "mpt", "gpt_bigcode", "persimmon", "openai-gpt",
-    "modernbert", "bert",
+    "modernbert", "bert", "deberta",
 )  # fmt: skip
-# Persimmon rotates half of a head, which must be an even number to run.
-OTHER_SIZES = {"persimmon": {"num_attention_heads": 6}}
+# Persimmon rotates half of a head, which must be an even number to run. In DeBERTa, positions meet keys as well.
+OTHER_SIZES: Mapping[str, Mapping[str, object]] = {
+    "persimmon": {"num_attention_heads": 6},
+    "deberta": {"relative_attention": False, "position_biased_input": True},
+}
 CONFIGS = [
     (model_type, {**config, **OTHER_SIZES.get(model_type, {})}, name)
     for at in (0, -1)

@@ -40,7 +40,7 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 LINE_FIELDS = (
-    "title", "model", "topic", "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
+    "title", "model", "topic", "bug", "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
     "tokens_are", "follow_share", "tolerance",
 )  # fmt: skip
 MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
@@ -167,9 +167,14 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
     tokens = texts.fields["tokens"]
     length = int(tokens) if _is_whole(tokens) and 0 < int(tokens) <= MAX_TOKENS else _NUMBERS["tokens"]
     try:
-        return possible_rows(topic, architecture, length, library.wording)
+        return possible_rows(topic, architecture, length, library.wording, _bug(texts.fields))
     except TopicError:
         return ()
+
+
+def _bug(fields: Mapping[str, str]) -> str:
+    """The bug that the form names; "" if its topic has no such bug."""
+    return fields["bug"] if fields["topic"] in TOPICS and fields["bug"] in TOPICS[fields["topic"]].bugs else ""
 
 
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
@@ -194,6 +199,7 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
+    settings["bug"] = _bug(fields)
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings |= {name: fields[name] == "yes" for name in SWITCHES}
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
@@ -422,7 +428,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         "follow_share": _per_cent(worksheet.follow_share),
         "tolerance": _per_cent(worksheet.tolerance),
         **{name: _number_text(getattr(worksheet, name)) for name in _NUMBERS},
-        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers", "tokens_are")},
+        **{name: getattr(worksheet, name) for name in ("model", "topic", "bug", "notation", "answers", "tokens_are")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
         **{name: "yes" if getattr(worksheet, name) else "" for name in SWITCHES},
     }

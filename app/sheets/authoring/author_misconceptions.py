@@ -14,7 +14,7 @@ from app.algebra.expression import Expression, Formula
 from app.misconceptions.diagnosis import diagnose
 from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
-from app.shapes.table import Blank
+from app.shapes.table import Blank, symbol_fields
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
@@ -67,11 +67,14 @@ def read_formula(variant: Variant, formula: str) -> Expression:
 def box_problem(variant: Variant, box: str, formula: str) -> str:
     """Why a misconception cannot write this formula into this box of the sheet; "" if it can.
 
-    The box is unknown, or the formula cannot be read, or its number cannot be typed into the box.
+    The box is unknown or takes no size, or the formula cannot be read, or its number cannot be typed into the box.
     """
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
         return problem.format(box=box[:MAX_REPEATED], boxes=", ".join(variant.blanks_by_name))
+    blank = variant.blanks_by_name[box]
+    if blank.field not in symbol_fields(variant.table.askable[blank.tensor]):
+        return _("“{box}” is chosen, or takes no size: a misconception writes into other boxes.").format(box=box)
     try:
         meaning = read_formula(variant, formula)
     except WorksheetError as error:

@@ -26,6 +26,7 @@ from app.sheets.worksheet import (
     WorksheetError,
     unknown_name,
 )
+from app.topics.find_the_bug import ROWS, BugTable
 from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
 from app.translation import N_
@@ -137,12 +138,12 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
         try:
-            table = topic_for(sheet.topic, architecture, sheet.tokens)
+            table = topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug)
         except TopicError as error:
             yield SettingError(str(error), setting)
             continue
         if sheet.tokens_are == "columns" and table.has_more_sides and model == sheet.model:
-            problem = _("tokens_are must be “rows” on a sheet about tensors with more than two dimensions.")
+            problem = _("tokens_are must be “rows” on a sheet about code, or tensors with more than two dimensions.")
             yield SettingError(problem, "tokens_are")
         for name, length in lengths.items():
             if length is not None:
@@ -169,7 +170,7 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     without a name in the wording cannot. Names, hints and points may be for rows that can be asked and are not. There
     must be at least one row, and one with points.
     """
-    possible = possible_rows(sheet.topic, sheet.architecture_of(models[sheet.model]), sheet.tokens, wording)
+    possible = possible_rows(sheet.topic, sheet.architecture_of(models[sheet.model]), sheet.tokens, wording, sheet.bug)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
         yield SettingError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)), "rows")
     for setting in ("row_names", "row_hints", "row_points"):
@@ -188,20 +189,25 @@ def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordi
     A model is tried with the number of tokens that it can take nearest to the worksheet's.
     """
     for model in dict.fromkeys((sheet.model, *sheet.models)):
-        tokens = possible_tokens(sheet.topic, sheet.architecture_of(models[model]), sheet.tokens)
+        architecture = sheet.architecture_of(models[model])
+        tokens = possible_tokens(sheet.topic, architecture, sheet.tokens)
         try:
-            sheet.check_rows(models[model], topic_for(sheet.topic, sheet.architecture_of(models[model]), tokens))
+            sheet.check_rows(models[model], topic_for(sheet.topic, architecture, tokens, sheet.bug))
         except TopicError as error:
             yield SettingError(str(error), "answers" if model == sheet.model else "models")
 
 
-def possible_rows(topic: str, architecture: Architecture, tokens: int, wording: Wording) -> tuple[str, ...]:
+def possible_rows(
+    topic: str, architecture: Architecture, tokens: int, wording: Wording, bug: str = ""
+) -> tuple[str, ...]:
     """The rows that a worksheet on a topic can ask for with a model, in the order of the topic's table.
 
-    `architecture` is the model's as the worksheet teaches it.
+    `architecture` is the model's as the worksheet teaches it, `bug` the one that the worksheet names. Rows that only
+    other bugs have are among them: what a sheet asks for doesn't tell whether it has a bug.
     """
-    named = wording.topics[topic].rows
-    return tuple(row for row in topic_for(topic, architecture, tokens).askable if row in named)
+    table = topic_for(topic, architecture, tokens, bug)
+    rows = ROWS if isinstance(table, BugTable) else table.askable
+    return tuple(row for row in rows if row in wording.topics[topic].rows)
 
 
 def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:

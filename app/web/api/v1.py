@@ -87,9 +87,32 @@ class RowEntry(BaseModel):
     name: str
     note: str
     boxes: list[str] = Field(
-        description="What answers are given by: {key}.rows, {key}.columns, {key}.dim0 to .dim3, {key}.count."
+        description="What answers are given by: {key}.rows, {key}.columns, {key}.dim0 to .dim3, {key}.count, "
+        "{key}.choice, {key}.part1 to .part8."
     )
-    points: int = Field(description="What each box is worth, 1 unless the worksheet says otherwise.")
+    points: int = Field(description="What each box is worth, or all boxes that are marked together; 1 by default.")
+    options: dict[str, str] = Field(description="What is chosen from, by the number that is the answer.")
+    between: list[str] = Field(description="The text around boxes that are marked together, if it is a line of code.")
+    words: dict[str, list[str]] = Field(
+        description="The words that a box takes, by its name, where it takes no number."
+    )
+
+
+class WitnessEntry(BaseModel):
+    """What a program shows that runs to its end: numbers, or which cells are filled."""
+
+    caption: str
+    cells: list[list[str | bool]]
+
+
+class ProgramEntry(BaseModel):
+    """The program that a sheet is about."""
+
+    lines: list[str]
+    given: dict[str, str] = Field(description="The shape of each input and parameter, by its name.")
+    stops: int = Field(description="The line that stopped the program, from 1; 0 if it ran to its end.")
+    error: str = Field(description="What PyTorch said then; empty if it ran.")
+    witness: WitnessEntry | None = Field(description="What its numbers show, if it ran to its end.")
 
 
 class WorksheetDetail(WorksheetEntry):
@@ -97,6 +120,7 @@ class WorksheetDetail(WorksheetEntry):
 
     description: str
     task: str
+    program: ProgramEntry | None = Field(description="The program with its bug, on a sheet about one.")
     assumptions: list[str]
     footnote: str | None
     introduction: str = Field(description="The author's own words above the description, in Markdown.")
@@ -130,6 +154,7 @@ class VariantEntry(BaseModel):
     title: str
     description: str
     task: str
+    program: ProgramEntry | None = Field(description="The program with its bug, on a sheet about one.")
     assumptions: list[str]
     footnote: str | None
     introduction: str = Field(description="The author's own words above the description, in Markdown.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
 from fastapi import Response
 from markupsafe import Markup
 
+from app.bugs.bank import BUGS
 from app.classes.authoring.remarks import Remark, remarks_on
 from app.classes.authoring.worksheet_form import (
     EditorTexts,
@@ -130,6 +131,7 @@ class WorksheetEditorPage:
     typed_import: Annotated[ImportForm, Doc("What stands in the fields that import a model.")]
     hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
     reads_two_texts: Annotated[bool, Doc("Whether the topic has decoder tokens beside the tokens.")]
+    bugs: Annotated[Mapping[str, str], Doc("The bugs that the topic has, by key; empty for most topics.")]
     rows: Annotated[tuple[EditorRow, ...], Doc("The rows that the topic has, in the order of the sheet.")]
     facts: Annotated[tuple[EditorFact, ...], Doc("The parts of the topic's description.")]
     boxes: Annotated[tuple[str, ...], Doc("The boxes that a misconception can write into.")]
@@ -195,6 +197,7 @@ def editor_page(
         imported=draft.imported,
         typed_import=ImportForm(),
         hub_host=hub.hub_host() if services.settings.hub else "",
+        bugs=_bugs(library, topic),
         reads_two_texts=topic in TOPICS and TOPICS[topic].reads_two_texts,
         rows=_editor_rows(library, texts, variant),
         facts=_editor_facts(library, texts, variant),
@@ -219,7 +222,8 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 def setting_labels() -> dict[str, str]:
     """What the form calls each setting of a worksheet."""
     return {
-        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "tokens": _("Tokens"), "rows": _("Rows"),
+        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
+        "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
         "tokens_are": _("Tokens are"), "follow_share": _("Credit for consistent answers"),
@@ -263,7 +267,15 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
     rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
     sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
+    sheet = replace(sheet, bug=worksheet.bug if worksheet else "")
     return Variant(sheet, model, tokens, library.wording)
+
+
+def _bugs(library: Library, topic: str) -> dict[str, str]:
+    """What the bugs of a topic are called, by key."""
+    words = library.wording.bugs
+    rows = (BUGS[bug] for bug in TOPICS[topic].bugs) if topic in TOPICS else ()
+    return {row.key: f"{words.programs[row.program_key]}: {words.bugs[row.key].name}" for row in rows}
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:

@@ -374,9 +374,11 @@ def _sheet_page(
         slide_query={"practice": 1} if requested.practising else {},
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
-        example=sheet_link(variant, "show_example", **({"practice": 1} if requested.practising else {})),
+        example=""
+        if variant.problem.case
+        else sheet_link(variant, "show_example", **({"practice": 1} if requested.practising else {})),
         another=sheet_link(variant, "show_another")
-        if (all_right or answers_shown) and not requested.practising
+        if (all_right or answers_shown) and not requested.practising and not variant.problem.case
         else "",
         run_button=run_button(variant),
         saved=requested.work is not None and requested.work.draft is not None,

@@ -12,7 +12,6 @@ from typing import Annotated, Literal, get_args
 from annotated_doc import Doc
 from fastapi import HTTPException
 
-from app.algebra.number_text import format_number
 from app.grading.grade import Report, grade
 from app.sheets.siblings import rows_to_tell, sibling
 from app.sheets.variant import Variant, box_texts
@@ -73,7 +72,7 @@ def make_example_page(requested: ExampleRequest, form: FormReader | None = None)
         raise HTTPException(404)
     told = rows_to_tell(variant, other)
     given = {"worked": told, "faded": told[: (len(told) + 1) // 2], "another": ()}[known]
-    right = {other.box(blank): format_number(other.answer(blank)) for blank in other.blanks if blank.tensor in given}
+    right = {other.box(blank): other.written_answer(blank) for blank in other.blanks if blank.tensor in given}
     typed = box_texts(other, read_answers(form, other)) if form else {}
     report = grade(other, {**typed, **right}) if form else None
     notes = sheet_notes(other, {**typed, **right}, report, mismatch=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
 from app.grading.hints import Hint
-from app.shapes.table import Blank, BlankField
+from app.shapes.table import Blank, BlankField, Joint, OneOf
+from app.sheets.code_text import answer_in_words, option_text
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
 from app.sheets.reasons import row_reason
@@ -27,6 +28,7 @@ from app.web.shared.cookies import current_page_request
 from app.web.shared.urls import url_for
 
 MANY = 3  # boxes with one sentence
+CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class BoxView:
     mark: Mark | None
     explained: str = ""
     hinted: bool = False  # the hint points to this box
+    words: tuple[str, ...] = ()  # that it is chosen from
 
     @property
     def kind(self) -> MarkKind | None:
@@ -56,18 +59,29 @@ class BoxView:
         """The number that a text was read as: '4,096' for '32*128'; empty where the text itself shows it."""
         value = self.mark.read_as if self.mark else None
         digits = "".join(char for char in self.text if char.isdigit())
-        return "" if value is None or not digits or digits == str(value) else format_number(value)
+        return "" if value is None or not digits or str(abs(value)) == digits else format_number(value)
+
+
+@dataclass(frozen=True)
+class OptionView:
+    """One option of a choice: the number that is sent, what it says, and whether it is chosen."""
+
+    number: int
+    text: str
+    is_chosen: bool
 
 
 @dataclass(frozen=True)
 class AnswerView:
     """The answer of a row: number and symbols of each blank, and the formula that the matrix or count is computed by.
 
-    Example: (('100', 'N'), ('128', 'd_h')), formula X · W_Q in pieces; it is empty for a matrix that is given
+    Example: (('100', 'N'), ('128', 'd_h')), formula X · W_Q in pieces; it is empty for a matrix that is given. Of a
+    question about code it is a `text` alone.
     """
 
     fields: tuple[tuple[str, str], ...]
     formula: tuple[FormulaPiece, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,8 @@ class RowView:
     `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
     many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
     is not right yet; `steps` is how many that sheet has, and the last step that is done `is_latest`. A row that is
-    `given` is filled in already.
+    `given` is filled in already. A question about code has no cells: it has `options`, or boxes that are marked
+    together, with the code `between` them.
     """
 
     row: Row
@@ -119,6 +134,8 @@ class RowView:
     given: bool = False
     steps: int = 0
     is_latest: bool = False
+    options: tuple[OptionView, ...] = ()
+    between: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,7 +180,8 @@ def row_views(
     `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
     may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
     below the row it names. `one_at_a_time` leaves out the rows of a sheet in steps after the first that is not right,
-    but none above a row in which something is typed.
+    but none above a row in which something is typed. Before the first check it leaves out the rows of CHECKED_FIRST in
+    which nothing is typed.
 
     A row with its answer has its whole reason. If it `explains`, a row that is right has one, too: without the working,
     which tells the answers to other rows, until the whole sheet is right.
@@ -174,7 +192,10 @@ def row_views(
     done, steps = steps_done(variant, answers, report), len(variant.rows) if in_steps(variant) else 0
     shown = max(done, *typed, 0) + 1 if one_at_a_time and steps else None
     views = []
+    waits = one_at_a_time and report is None and truth is None
     for at, row in enumerate(variant.rows[:shown], start=1):
+        if waits and row.key in CHECKED_FIRST and not any(answers.get(variant.box(each)) for each in row.blanks):
+            continue
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
         )
@@ -190,7 +211,19 @@ def row_views(
         cells = _cells(variant, row, boxes, answer)
         span, is_latest = _span(variant, row), bool(steps) and at == done
         views.append(
-            RowView(row, boxes, cells, answer, below, span, reason, question, steps=steps, is_latest=is_latest)
+            RowView(
+                row,
+                boxes,
+                cells,
+                answer,
+                below,
+                span,
+                reason,
+                question,
+                steps=steps,
+                is_latest=is_latest,
+                **_question_parts(variant, row, answers),
+            )
         )
     return tuple(views)
 
@@ -392,7 +425,18 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
     elif report and mark and mark.message == _repeated_sentence(report):
         explained = mark.message
     mark = mark if mark and mark.text == text else None
-    return BoxView(name, variant.column_of(blank), axis, f"{row.name}, {axis}", text, mark, explained)
+    words = asked.part(blank.field).words if isinstance(asked := variant.table.askable[row.key], Joint) else ()
+    return BoxView(name, variant.column_of(blank), axis, f"{row.name}, {axis}", text, mark, explained, words=words)
+
+
+def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a RowView that only a question about code has: its options, or the code between its boxes."""
+    asked = variant.table.askable[row.key]
+    if isinstance(asked, OneOf):
+        chosen = answers.get(variant.box(row.blanks[0]), "").strip()
+        options = ((number, option_text(variant, row.key, number)) for number in asked.options)
+        return {"options": tuple(OptionView(number, text, str(number) == chosen) for number, text in options)}
+    return {"between": asked.between} if isinstance(asked, Joint) else {}
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
@@ -401,6 +445,8 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
     A count among shapes has one cell. Signs around the row are left out on sheets without dimensions. Without an
     `answer` no cell has one.
     """
+    if variant.is_question(row):
+        return ()
     if variant.is_count_among_shapes(row):
         return (CellView(None, boxes[0], answer.fields[0] if answer else None),)
     columns = [box.column for box in boxes]
@@ -416,6 +462,8 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
     """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases"."""
+    if variant.is_question(row):
+        return AnswerView((), text=answer_in_words(variant, row.key))
     fields = tuple(
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
         for blank in row.blanks
@@ -423,3 +471,12 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
     formula = formula_pieces(variant, row.key)
     says_more = any(piece.is_symbol or "+" in piece.text for piece in formula)  # than a name, such as "biases"
     return AnswerView(fields, formula if says_more else ())
+
+
+def repair_opens_later(variant: Variant, rows: Iterable[RowView]) -> bool:
+    """Whether the sheet says that a row for the repair opens after the first check: it asks for one and shows none yet.
+
+    It says so, too, where no line is wrong, and there is nothing to repair.
+    """
+    asks = variant.problem.case is not None and "repair" in variant.worksheet.rows
+    return asks and all(row.row.key != "repair" and not any(box.kind for box in row.boxes) for row in rows)

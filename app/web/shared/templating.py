@@ -28,13 +28,14 @@ from app.sheets.authoring.markdown import (
     markdown_items,
     read_markdown,
 )
+from app.sheets.code_text import code_shown
 from app.sheets.formulas import FormulaPiece
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX
 from app.translation import N_, gettext, language, ngettext
 from app.translation import gettext as _
 from app.web.shared.cookies import current_page_request
 from app.web.shared.glossary_links import linked_sheet
-from app.web.shared.sheet_view import exhibit_link, slide_links
+from app.web.shared.sheet_view import exhibit_link, repair_opens_later, slide_links
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 
@@ -84,6 +85,8 @@ def template_environment() -> Environment:
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.globals.update(url_for=url_for, static_url=static_url, language=language)
     environment.globals.update(
+        code_shown=code_shown,
+        repair_opens_later=repair_opens_later,
         linked_sheet=linked_sheet,
         current_page_request=current_page_request,
         slide_links=slide_links,

@@ -90,7 +90,9 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
         "weights",
         "output",
     ]
-    assert {tuple(row) for row in shown["rows"]} == {("key", "letter", "name", "note", "boxes", "points")}
+    assert {tuple(row) for row in shown["rows"]} == {
+        ("key", "letter", "name", "note", "boxes", "points", "options", "between", "words")
+    }
     variant = library.variant(sheet, model or None)
     key = {str(variant.answer(blank)) for blank in variant.blanks}
     for path, value in values(shown):
@@ -98,6 +100,24 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
         assert not isinstance(value, int) or path.endswith((".tokens", ".points"))
         if path not in (".description", ".title", ".footnote", ".model", ".tokens"):
             assert not key & set(re.findall(r"\d+", str(value or ""))), path
+
+
+def test_a_program_comes_with_what_can_be_chosen_and_filled_in(client: TestClient, library: Library) -> None:
+    """Graded as on the page: the options by number, and the blanks of the repair."""
+    shown = client.get("/api/v1/worksheets/bug-layer").json()
+    rows = {row["key"]: row for row in shown["rows"]}
+    assert shown["program"]["witness"]["cells"]
+    assert len(rows["where"]["options"]) == len(shown["program"]["lines"]) + 1
+    assert len(rows["why"]["options"]) == 4
+    assert len(rows["repair"]["between"]) == len(rows["repair"]["boxes"]) + 1
+    variant = library.variant("bug-layer")
+    right = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
+    report = client.post("/api/v1/grade", json={"worksheet": "bug-layer", "answers": right}).json()
+    assert (
+        report["score"]
+        == report["out_of"]
+        == sum(row["points"] * (1 if row["between"] else len(row["boxes"])) for row in shown["rows"])
+    )
 
 
 def test_the_description_states_what_a_sheet_gives_and_no_more(client: TestClient) -> None:

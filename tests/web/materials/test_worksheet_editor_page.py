@@ -49,6 +49,19 @@ def test_a_new_worksheet_is_made_and_changed(classroom: Classroom) -> None:
     assert (saved.title, saved.version, saved.content["tokens"]) == ("Mine", 2, 90)
 
 
+def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> None:
+    """Of those of the topic; another topic has none, and one that the model doesn't show is refused with the reason."""
+    form = SentForm(classroom.get("/worksheets/new?topic=find-the-bug")).values
+    chosen = {**form, "model": "qwen2.5-0.5b", "tokens": "10", "bug": "heads-split-by-view"}
+    assert post(classroom, "/worksheets", {**chosen, "title": "Mine"}).status_code == 303
+    [material] = classroom.store.materials.of_teacher(classroom.teacher)
+    assert (material.content["bug"], material.content["title"]) == ("heads-split-by-view", "Mine")
+    assert not Page(classroom.get("/worksheets/new?topic=costs")).find("select", name="bug")
+    refused = post(classroom, "/worksheets", {**chosen, "tokens": "64"})
+    assert refused.status_code == 422
+    assert "64" in Page(refused.text).text("p", class_="problem")
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) -> None:
     """Through the page's own form, whatever its settings are, and hostile texts stay texts on it."""

@@ -1,0 +1,336 @@
+"""The bank of bugs: one row each, with the wrong form of one line of a program, and the line to be filled in instead.
+
+A repair is written as the right line with its blanks in guillemets: «H*d_h» is a size, «-1» a dimension, and
+«view|reshape» a word to choose, the first of which is right. Filled with these, it must be the program's line, or do
+the same. A row is checked when this module is imported.
+
+>>> BUGS["keys-not-transposed"].repair.parts
+('S = Q @ K.transpose(', ', ', ') / d_h**0.5')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from app.algebra.expression import Expression, ExpressionError
+from app.bugs.programs import PROGRAMS, CodeProgram
+from app.bugs.running import CodeError, parsed
+
+BlankKind = Literal["size", "dimension", "word"]
+_BLANK = re.compile("«(.*?)»")
+
+
+class BankError(ValueError):
+    """A row of the bank that names something its program lacks, or that cannot be read."""
+
+
+@dataclass(frozen=True)
+class RepairBlank:
+    """A blank of a repair: for a size in symbols or numbers, for a whole number, or for one of these words."""
+
+    kind: BlankKind
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RepairForm:
+    """A line to be filled in: its text around the blanks, the blanks, and one right filling."""
+
+    parts: tuple[str, ...]
+    blanks: tuple[RepairBlank, ...]
+    example: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> RepairForm:
+        """Read "Q.«view|reshape»(«H*d_h», «-1»)"; raises ExpressionError for a size that is no arithmetic."""
+        pieces = _BLANK.split(text)
+        right = pieces[1::2]
+        blanks = tuple(
+            RepairBlank("word", tuple(blank.split("|")))
+            if "|" in blank
+            else RepairBlank("dimension" if blank.lstrip("-").isdigit() else "size")
+            for blank in right
+        )
+        for blank, form in zip(right, blanks, strict=True):
+            if form.kind == "size":
+                Expression.parse(blank)
+        return RepairForm(tuple(pieces[::2]), blanks, tuple(blank.partition("|")[0] for blank in right))
+
+    def filled_with(self, texts: Sequence[str]) -> str:
+        """The line with these texts in its blanks."""
+        return self.parts[0] + "".join(f"{text}{part}" for text, part in zip(texts, self.parts[1:], strict=True))
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug: the line of a program that it changes, what stands there instead, and what would repair it.
+
+    `line` is the key of the line. `loud` says whether a program with it raises: a model where it is otherwise is
+    refused. `misconception` is the key of the catalogue's row that it shows, "" if it is none of these. `beliefs` are
+    keys of BELIEFS, wrong reasons for what is seen; the others are those of bugs in other lines of the program. A row
+    without a line is a program with nothing wrong.
+    """
+
+    key: str
+    program_key: str
+    line: str = ""
+    wrong: str = ""
+    loud: bool = True
+    repaired: str = ""
+    misconception: str = ""
+    beliefs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.program_key not in PROGRAMS:
+            self._refuse(f"there is no program “{self.program_key}”")
+        if not self.line:
+            return
+        if self.line not in self.program.by_key:
+            self._refuse(f"the program “{self.program_key}” has no line “{self.line}”")
+        if self.wrong == self.program.by_key[self.line].code:
+            self._refuse("its wrong line is the right one")
+        try:
+            parsed(self.wrong)
+            parsed(self.repair.filled_with(self.repair.example))
+        except (CodeError, ExpressionError) as error:
+            self._refuse(str(error))
+        if not self.repair.blanks:
+            self._refuse("its repair has no blanks")
+        for belief in self.beliefs:
+            if belief not in BELIEFS:
+                self._refuse(f"there is no belief “{belief}”")
+
+    @property
+    def program(self) -> CodeProgram:
+        """The right program."""
+        return PROGRAMS[self.program_key]
+
+    @cached_property
+    def repair(self) -> RepairForm:
+        """The line to be filled in."""
+        return RepairForm.parse(self.repaired)
+
+    def _refuse(self, problem: str) -> None:
+        raise BankError(f"The bug “{self.key}”: {problem}.")
+
+
+# What somebody may believe who looks for the bug in the wrong place: never the reason, with the misconception of the
+# catalogue that it belongs to.
+BELIEFS: Mapping[str, str] = {
+    "softmax-drops-dimension": "softmax-collapses",
+    "head-needs-all-features": "head-as-wide-as-model",
+    "one-projection-per-head": "heads-multiply-width",
+    "mask-needs-heads": "mask-per-token",
+    "batch-not-multiplied": "batch-merged-with-heads",
+    "scale-changes-shape": "root-for-its-number",
+    "one-angle-for-all": "pairs-of-the-other-kind",
+    "decode-makes-all-scores": "decode-step-square",
+    "texts-are-equally-long": "texts-swapped",
+}
+
+_SPLIT_Q = "q = (X @ W_Q.T).view(«B», «N», «H», «d_h»).transpose(«1», «2»)"
+_SPLIT_K = "k = (X @ W_K.T).view(«B», «N», «G», «d_h»).transpose(«1», «2»)"
+_SPLIT_V = "v = (X @ W_V.T).view(«B», «N», «G», «d_h»).transpose(«1», «2»)"
+_MERGE = "C = (A @ v).transpose(«1», «2»).reshape(«B», «N», «H*d_h»)"
+_MERGE_CALLS = "C = (A @ v)«.transpose(1, 2).reshape|.transpose(1, 2).view|.reshape|.view»(B, N, H * d_h)"
+_MASK = 'S = S.masked_fill(position «>|<|>=|<=» position[:, None], «float("-inf")|0|1»)'
+_SCALE = "S = Q @ K.T / «d_h**0.5|d_h|d**0.5|N**0.5|d_h**2»"
+_SHARE_CALLS = (
+    "«repeat_interleave(H // G, dim=1)|repeat_interleave(H // G, dim=2)|repeat_interleave(H, dim=1)"
+    "|repeat(1, H // G, 1, 1)»"
+)
+_ROTATED = "torch.cat(({0}1 * cos «-|+» {0}2 * sin, {0}2 * cos «+|-» {0}1 * sin), dim=«-1»)"
+_PADDING = (
+    "S = S.masked_fill(«padding|~padding»[«:, None, None, :|:, None, :, None|:, None, :|:, :, None, None»], "
+    'float("-inf"))'
+)
+_SPLIT_QKV = "Q, K, V = QKV.split((«H*d_h», «G*d_h», «G*d_h»), dim=«-1»)"
+
+_ROWS = (
+    # One head
+    Bug("keys-not-transposed", "one-head", "S", "S = Q @ K / d_h**0.5", True,
+        "S = Q @ K.transpose(«0», «1») / d_h**0.5", "keys-already-transposed",
+        ("scale-changes-shape", "softmax-drops-dimension")),
+    Bug("queries-transposed", "one-head", "S", "S = Q.T @ K / d_h**0.5", True,
+        "S = «Q|Q.T|K|V» @ «K.T|K|Q|V.T» / d_h**0.5", "transposed-product",
+        ("softmax-drops-dimension", "scale-changes-shape")),
+    Bug("stored-layout", "one-head", "Q", "Q = X @ W_Q.T", True, "Q = X @ «W_Q|W_Q.T|W_O|W_K»", "stored-layout",
+        ("head-needs-all-features",)),
+    Bug("output-projection-transposed", "one-head", "O", "O = C @ W_O.T", True, "O = «C|C.T» @ «W_O|W_O.T|W_V»",
+        "stored-layout", ("head-needs-all-features", "softmax-drops-dimension")),
+    Bug("softmax-over-queries", "one-head", "A", "A = S.softmax(dim=0)", False, "A = S.softmax(dim=«-1»)",
+        "softmax-over-all", ("softmax-drops-dimension", "scale-changes-shape")),
+    Bug("scaled-by-model-width", "one-head", "S", "S = Q @ K.T / d**0.5", False, "S = Q @ K.T / «d_h»**0.5",
+        "scale-by-model-width", ("scale-changes-shape", "softmax-drops-dimension")),
+    Bug("scaled-by-tokens", "one-head", "S", "S = Q @ K.T / N**0.5", False, _SCALE, "scale-by-model-width",
+        ("softmax-drops-dimension", "head-needs-all-features")),
+    Bug("scaled-without-root", "one-head", "S", "S = Q @ K.T / d_h", False, _SCALE, "root-for-its-number",
+        ("scale-changes-shape", "head-needs-all-features")),
+    Bug("mask-inverted", "one-head", "mask", 'S = S.masked_fill(position < position[:, None], float("-inf"))', False,
+        _MASK, "mask-hides-earlier", ("mask-needs-heads", "softmax-drops-dimension")),
+    Bug("diagonal-masked", "one-head", "mask", 'S = S.masked_fill(position >= position[:, None], float("-inf"))',
+        False, _MASK, "diagonal-masked", ("softmax-drops-dimension", "mask-needs-heads")),
+    Bug("masked-with-zero", "one-head", "mask", "S = S.masked_fill(position > position[:, None], 0)", False, _MASK,
+        "mask-forgotten", ("mask-needs-heads", "scale-changes-shape")),
+    Bug("weights-transposed", "one-head", "C", "C = A.T @ V", False, "C = «A|A.T» @ «V|K|Q»", "",
+        ("softmax-drops-dimension", "scale-changes-shape")),
+    Bug("keys-as-values", "one-head", "C", "C = A @ K", False, "C = «A|A.T|S» @ «V|K|Q»", "",
+        ("softmax-drops-dimension", "head-needs-all-features")),
+    Bug("queries-as-keys", "one-head", "K", "K = X @ W_Q", False, "K = «X|Q» @ «W_K|W_Q|W_V»", "",
+        ("head-needs-all-features", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-head", "one-head", beliefs=("scale-changes-shape", "softmax-drops-dimension",
+        "head-needs-all-features")),
+    # A layer
+    Bug("heads-split-by-view", "layer", "q", "q = (X @ W_Q.T).view(B, H, N, d_h)", False, _SPLIT_Q,
+        "view-heads-first", ("one-projection-per-head", "scale-changes-shape")),
+    Bug("heads-not-moved", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d_h)", True, _SPLIT_Q,
+        "heads-attend-to-heads", ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("wrong-dimensions-transposed", "layer", "v", "v = (X @ W_V.T).view(B, N, G, d_h).transpose(2, 3)", True,
+        _SPLIT_V, "wrong-axes-transposed", ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("heads-before-batch", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d_h).transpose(0, 2)", True, _SPLIT_Q,
+        "heads-before-batch", ("one-projection-per-head", "scale-changes-shape")),
+    Bug("tokens-before-batch", "layer", "k", "k = (X @ W_K.T).view(N, B, G, d_h).permute(1, 2, 0, 3)", False, _SPLIT_K,
+        "tokens-across-batch", ("one-projection-per-head", "softmax-drops-dimension")),
+    Bug("head-width-divided", "layer", "q", "q = (X @ W_Q.T).view(B, N, H, d // H).transpose(1, 2)", True, _SPLIT_Q,
+        "width-always-divided", ("one-projection-per-head", "batch-not-multiplied")),
+    Bug("input-cut-into-heads", "layer", "q", "q = (X.view(B, N, H, d // H) @ W_Q.T).transpose(1, 2)", True, _SPLIT_Q,
+        "input-sliced", ("batch-not-multiplied", "scale-changes-shape")),
+    Bug("stored-layout-of-keys", "layer", "k", "k = (X @ W_K).view(B, N, G, d_h).transpose(1, 2)", True,
+        "k = (X @ W_K.transpose(«0», «1»)).view(B, N, G, d_h).transpose(1, 2)", "stored-layout",
+        ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("square-stored-layout", "layer", "O", "O = C @ W_O", False, "O = C @ W_O.transpose(«0», «1»)", "stored-layout",
+        ("one-projection-per-head", "scale-changes-shape")),
+    Bug("all-heads-in-one-key", "layer", "k", "k = (X @ W_K.T).view(B, N, 1, G * d_h).transpose(1, 2)", True, _SPLIT_K,
+        "all-kv-heads-in-one", ("batch-not-multiplied", "scale-changes-shape")),
+    Bug("keys-tiled", "layer", "k_shared", "k = k.repeat(1, H // G, 1, 1)", False, f"k = k.{_SHARE_CALLS}", "",
+        ("one-projection-per-head", "batch-not-multiplied")),
+    Bug("values-tiled", "layer", "v_shared", "v = v.repeat(1, H // G, 1, 1)", False, f"v = v.{_SHARE_CALLS}", "",
+        ("one-projection-per-head", "batch-not-multiplied")),
+    Bug("keys-repeated-along-tokens", "layer", "k_shared", "k = k.repeat_interleave(H // G, dim=2)", True,
+        "k = k.repeat_interleave(«H/G», dim=«1»)", "one-kv-per-query-head",
+        ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("keys-repeated-too-often", "layer", "k_shared", "k = k.repeat_interleave(H, dim=1)", True,
+        "k = k.repeat_interleave(«H/G», dim=«1»)", "one-kv-per-query-head",
+        ("batch-not-multiplied", "scale-changes-shape")),
+    Bug("layer-keys-not-transposed", "layer", "S", "S = q @ k / d_h**0.5", True,
+        "S = q @ k.transpose(«-2», «-1») / d_h**0.5", "keys-already-transposed",
+        ("scale-changes-shape", "batch-not-multiplied")),
+    Bug("batch-and-heads-of-keys", "layer", "S", "S = q @ k.transpose(0, 1) / d_h**0.5", True,
+        "S = q @ k.transpose(«-2», «-1») / d_h**0.5", "heads-before-batch",
+        ("scale-changes-shape", "one-projection-per-head")),
+    Bug("padding-hides-queries", "layer", "padding", 'S = S.masked_fill(padding[:, None, :, None], float("-inf"))',
+        False, _PADDING, "mask-per-token", ("softmax-drops-dimension", "scale-changes-shape")),
+    Bug("padding-without-heads", "layer", "padding", 'S = S.masked_fill(padding[:, None, :], float("-inf"))', True,
+        _PADDING, "mask-per-token", ("softmax-drops-dimension", "scale-changes-shape")),
+    Bug("padding-inverted", "layer", "padding", 'S = S.masked_fill(~padding[:, None, None, :], float("-inf"))', False,
+        _PADDING, "mask-hides-earlier", ("mask-needs-heads", "softmax-drops-dimension")),
+    Bug("softmax-over-heads", "layer", "A", "A = S.softmax(dim=1)", False, "A = S.softmax(dim=«-1»)",
+        "softmax-over-all", ("softmax-drops-dimension", "scale-changes-shape")),
+    Bug("layer-softmax-over-queries", "layer", "A", "A = S.softmax(dim=-2)", False, "A = S.softmax(dim=«-1»)",
+        "softmax-over-all", ("softmax-drops-dimension", "one-projection-per-head")),
+    Bug("merged-without-transpose", "layer", "C", "C = (A @ v).reshape(B, N, H * d_h)", False, _MERGE,
+        "merged-without-transpose", ("one-projection-per-head", "scale-changes-shape")),
+    Bug("view-after-transpose", "layer", "C", "C = (A @ v).transpose(1, 2).view(B, N, H * d_h)", True, _MERGE_CALLS,
+        "merged-without-transpose", ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("merged-into-model-width", "layer", "C", "C = (A @ v).transpose(1, 2).reshape(B, N, d)", True, _MERGE,
+        "width-always-divided", ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("nothing-wrong-in-layer", "layer", beliefs=("one-projection-per-head", "batch-not-multiplied",
+        "softmax-drops-dimension")),
+    # Queries and keys that are rotated
+    Bug("rotated-before-heads-move", "rotary", "q", "q = (X @ W_Q.T).view(B, N, H, d_h)", True, _SPLIT_Q,
+        "heads-attend-to-heads", ("one-angle-for-all", "batch-not-multiplied")),
+    Bug("tokens-halved", "rotary", "q_halves", "q1, q2 = q.chunk(2, dim=1)", True, "q1, q2 = q.chunk(«2», dim=«-1»)",
+        "", ("one-angle-for-all", "batch-not-multiplied")),
+    Bug("halves-below-each-other", "rotary", "q_rotated",
+        "q = torch.cat((q1 * cos - q2 * sin, q2 * cos + q1 * sin), dim=-2)", True, f"q = {_ROTATED.format('q')}", "",
+        ("one-angle-for-all", "scale-changes-shape")),
+    Bug("rotated-backwards", "rotary", "q_rotated",
+        "q = torch.cat((q1 * cos + q2 * sin, q2 * cos - q1 * sin), dim=-1)", False, f"q = {_ROTATED.format('q')}", "",
+        ("one-angle-for-all", "scale-changes-shape")),
+    Bug("no-rotation", "rotary", "k_rotated",
+        "k = torch.cat((k1 * cos - k2 * sin, k2 * cos - k1 * sin), dim=-1)", False, f"k = {_ROTATED.format('k')}", "",
+        ("one-angle-for-all", "softmax-drops-dimension")),
+    Bug("neighbours-for-halves", "rotary", "q_halves", "q1, q2 = q[..., 0::2], q[..., 1::2]", False,
+        "q1, q2 = q.«chunk(2, dim=-1)|chunk(2, dim=-2)|split(2, dim=-1)|chunk(2, dim=1)»", "pairs-of-the-other-kind",
+        ("one-angle-for-all", "scale-changes-shape")),
+    Bug("nothing-wrong-in-rotary", "rotary", beliefs=("one-angle-for-all", "batch-not-multiplied",
+        "scale-changes-shape")),
+    # A decode step
+    Bug("cache-joined-along-heads", "decoding", "K", "k = torch.cat((K_cache, k), dim=1)", True,
+        "k = torch.cat((«K_cache|V_cache|k», «k|K_cache|q»), dim=«2»)", "",
+        ("decode-makes-all-scores", "batch-not-multiplied")),
+    Bug("values-not-appended", "decoding", "V", "v = torch.cat((V_cache,), dim=2)", True,
+        "v = torch.cat((«V_cache|K_cache|v», «v|k|V_cache»), dim=«2»)", "new-key-left-out",
+        ("decode-makes-all-scores", "batch-not-multiplied")),
+    Bug("keys-cached-as-values", "decoding", "V", "v = torch.cat((K_cache, v), dim=2)", False,
+        "v = torch.cat((«V_cache|K_cache|v», «v|k|V_cache»), dim=«2»)", "",
+        ("decode-makes-all-scores", "scale-changes-shape")),
+    Bug("all-tokens-as-query", "decoding", "q", "q = (x @ W_Q.T).view(B, N, H, d_h).transpose(1, 2)", True,
+        "q = (x @ W_Q.T).view(B, «1|N|N + 1», H, d_h).transpose(«1», «2»)", "decode-step-square",
+        ("one-projection-per-head", "batch-not-multiplied")),
+    Bug("softmax-over-new-query", "decoding", "A", "A = S.softmax(dim=-2)", False, "A = S.softmax(dim=«-1»)",
+        "softmax-over-all", ("decode-makes-all-scores", "softmax-drops-dimension")),
+    Bug("merged-as-all-tokens", "decoding", "C", "C = (A @ v).transpose(1, 2).reshape(B, N, H * d_h)", True,
+        "C = (A @ v).transpose(«1», «2»).reshape(B, «1|N|N + 1», H * d_h)", "decode-step-square",
+        ("batch-not-multiplied", "one-projection-per-head")),
+    Bug("cache-tiled", "decoding", "k_shared", "k = k.repeat(1, H // G, 1, 1)", False, f"k = k.{_SHARE_CALLS}", "",
+        ("decode-makes-all-scores", "one-projection-per-head")),
+    Bug("nothing-wrong-in-decoding", "decoding", beliefs=("decode-makes-all-scores", "one-projection-per-head",
+        "batch-not-multiplied")),
+    # Fused projections
+    Bug("fused-in-three-equal-parts", "fused", "split", "Q, K, V = QKV.chunk(3, dim=-1)", True, _SPLIT_QKV,
+        "one-kv-per-query-head", ("batch-not-multiplied", "scale-changes-shape", "softmax-drops-dimension")),
+    Bug("fused-queries-last", "fused", "split", "Q, K, V = QKV.split((G * d_h, G * d_h, H * d_h), dim=-1)", True,
+        _SPLIT_QKV, "", ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("fused-as-many-keys", "fused", "split", "Q, K, V = QKV.split((H * d_h, H * d_h, H * d_h), dim=-1)", True,
+        _SPLIT_QKV, "one-kv-per-query-head",
+        ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("fused-split-along-tokens", "fused", "split", "Q, K, V = QKV.split((H * d_h, G * d_h, G * d_h), dim=1)", True,
+        _SPLIT_QKV, "", ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("keys-and-values-swapped", "fused", "split", "Q, V, K = QKV.split((H * d_h, G * d_h, G * d_h), dim=-1)", False,
+        "Q, «K, V|V, K» = QKV.split((H * d_h, G * d_h, G * d_h), dim=«-1»)", "",
+        ("one-projection-per-head", "scale-changes-shape", "softmax-drops-dimension")),
+    Bug("fused-by-head", "fused", "split", "Q, K, V = QKV.view(B, N, H, 3 * d_h).chunk(3, dim=-1)", False,
+        "Q, K, V = QKV«|.view(B, N, H, 3 * d_h)|.view(B, N, 3, H * d_h)».chunk(3, dim=«-1»)", "",
+        ("one-projection-per-head", "batch-not-multiplied", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-fused", "fused", beliefs=("one-projection-per-head", "batch-not-multiplied",
+        "softmax-drops-dimension")),
+    # Cross-attention
+    Bug("keys-of-the-decoder", "cross", "k", "k = (X @ W_K.T).view(B, M, H, d_h).transpose(1, 2)", True,
+        "k = («E|X» @ W_K.T).view(«B», «N», «H», «d_h»).transpose(1, 2)", "one-text-alone",
+        ("texts-are-equally-long", "batch-not-multiplied")),
+    Bug("keys-cut-for-the-decoder", "cross", "k", "k = (E @ W_K.T).view(B, M, H, d_h).transpose(1, 2)", True,
+        "k = («E|X» @ W_K.T).view(«B», «N», «H», «d_h»).transpose(1, 2)", "texts-swapped",
+        ("texts-are-equally-long", "batch-not-multiplied")),
+    Bug("values-of-the-decoder", "cross", "v", "v = (X @ W_V.T).view(B, M, H, d_h).transpose(1, 2)", True,
+        "v = («E|X» @ W_V.T).view(«B», «N», «H», «d_h»).transpose(1, 2)", "one-text-alone",
+        ("texts-are-equally-long", "batch-not-multiplied")),
+    Bug("queries-of-the-encoder", "cross", "q", "q = (E @ W_Q.T).view(B, N, H, d_h).transpose(1, 2)", True,
+        "q = («X|E» @ W_Q.T).view(«B», «M», «H», «d_h»).transpose(1, 2)", "texts-swapped",
+        ("texts-are-equally-long", "one-projection-per-head")),
+    Bug("merged-as-the-encoder", "cross", "C", "C = (A @ v).transpose(1, 2).reshape(B, N, H * d_h)", True,
+        "C = (A @ v).transpose(«1», «2»).reshape(«B», «M», «H*d_h»)", "texts-swapped",
+        ("texts-are-equally-long", "batch-not-multiplied")),
+    Bug("scores-across-texts-transposed", "cross", "S", "S = k @ q.mT / d_h**0.5", True,
+        "S = «q|k» @ «k.mT|q.mT» / d_h**0.5", "scores-transposed", ("texts-are-equally-long", "scale-changes-shape")),
+    Bug("padding-of-queries", "cross", "padding", 'S = S.masked_fill(padding[:, None, :, None], float("-inf"))', True,
+        _PADDING, "mask-per-token", ("texts-are-equally-long", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-cross", "cross", beliefs=("texts-are-equally-long", "one-projection-per-head",
+        "batch-not-multiplied")),
+)  # fmt: skip
+
+
+def _by_key(rows: Sequence[Bug]) -> Mapping[str, Bug]:
+    """The rows by key; raises BankError if two have the same."""
+    by_key = {bug.key: bug for bug in rows}
+    for bug in rows:
+        if by_key[bug.key] is not bug:
+            raise BankError(f"Two bugs have the key “{bug.key}”.")
+    return by_key
+
+
+BUGS = _by_key(_ROWS)

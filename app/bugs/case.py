@@ -1,0 +1,360 @@
+"""A bug in the program of one model: code, message or witness, shapes, and whether a repair works.
+
+Nothing here needs torch. Shapes and messages follow from the model's sizes; numbers are computed on small tensors.
+
+>>> from app.models.read_config import read_config
+>>> qwen = read_config('{"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14, "vocab_size": 151936,'
+...     '"num_key_value_heads": 2, "intermediate_size": 4864, "num_hidden_layers": 24}')
+>>> case = bug_case("layer-keys-not-transposed", qwen, tokens=10, batch=3)
+>>> case.raises_at, case.message
+(6, 'Expected size for first two dimensions of batch2 tensor to be: [42, 64] but got: [42, 10].')
+>>> case.repair_works([2, 3]), case.repair_works([1, 2])
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice, product
+from typing import Any
+
+from app.algebra.expression import Expression, ExpressionError
+from app.bugs.bank import BUGS, Bug, RepairBlank
+from app.bugs.programs import PROGRAMS, CodeLine, CodeProgram, Shape, for_model
+from app.bugs.running import CodeRun, run
+from app.bugs.sizes import BugError, check_sizes, sizes_of, small_sizes, written_as
+from app.bugs.tensors import CodeTensor, SymbolicLength, expression_of
+from app.bugs.witnesses import Laboratory, Witness, differ, witness_of
+from app.models.architecture import Architecture
+from app.translation import gettext as _
+
+REASONS_ASKED = 4
+TRACED_LINES = 4
+_MOST_WAYS = 64  # of reading the numbers of a filling as sizes
+_MOST_SIZE = 10**12  # beyond it no size is meant
+
+
+@dataclass(frozen=True)
+class TracedShape:
+    """A shape as the code makes it, bug included: of the variable `name` after a line, counted from 1."""
+
+    line: int
+    name: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A line to be filled in: its text around the blanks, the blanks, and one right filling."""
+
+    line: int
+    parts: tuple[str, ...]
+    blanks: tuple[RepairBlank, ...]
+    example: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BugCase:
+    """A bug in the program of one model, with everything that a sheet asks and shows.
+
+    `inputs` are the shapes of what the code is given. Lines are counted from 1: `wrong_line` is 0 if nothing is wrong,
+    and `raises_at` if nothing is raised; then `error`, the name of the exception, and `message` are "". `clash` are
+    the two sizes of the message, None if it has none. `reasons` are keys of sentences, the right one first. A silent
+    bug has a witness, a loud one none; where nothing is wrong there is neither, and no repair. `shapes_right` says that
+    every shape is what it should be, up to the line that raises.
+    """
+
+    bug: Bug
+    program: CodeProgram
+    lines: tuple[str, ...]
+    inputs: tuple[tuple[str, Shape], ...]
+    sizes: Mapping[str, int]
+    trace: tuple[TracedShape, ...]
+    wrong_line: int
+    raises_at: int
+    error: str
+    message: str
+    clash: tuple[Expression, Expression] | None
+    witness: Witness | None
+    repair: Repair | None
+    reasons: tuple[str, ...]
+    shapes_right: bool
+    right_lines: tuple[str, ...] = field(repr=False)
+    _output_shape: tuple[int, ...] = field(repr=False)
+    _architecture: Architecture = field(repr=False)
+
+    @property
+    def difficulty(self) -> int:
+        """0 where the wrong line raises, 1 up to two lines later, 2 further on; 3 and 4 of silent bugs.
+
+        It is 3 if a shape inside is not what it should be, and 4 if all shapes are right or nothing is wrong.
+        """
+        if not self.raises_at:
+            return 4 if self.shapes_right else 3
+        apart = self.raises_at - self.wrong_line
+        return 0 if apart == 0 else 1 if apart <= 2 else 2
+
+    def repair_works(self, filled: Sequence[str | Expression | int]) -> bool:
+        """Whether the line filled in like this makes the program compute what the right one does.
+
+        A size may be a number of this model or in symbols, as an Expression or as text; a dimension is a whole number,
+        and a word one of its blank's. Anything else is no repair. Nothing that was typed is run as code: the line has
+        names in place of its blanks, and these stand for whole numbers.
+        """
+        if self.repair is None or len(filled) != len(self.repair.blanks):
+            return False
+        texts, values = list[str](), dict[str, int | Expression]()
+        for number, (blank, text) in enumerate(zip(self.repair.blanks, filled, strict=True)):
+            if blank.kind == "word":
+                if text not in blank.words:
+                    return False
+                texts.append(str(text))
+            else:
+                value = _size(text)
+                if value is None or (blank.kind == "dimension" and isinstance(value, Expression)):
+                    return False
+                texts.append(f"blank_{number}")
+                values[f"blank_{number}"] = value
+        parts = self.repair.parts
+        line = parts[0] + "".join(f"{text}{part}" for text, part in zip(texts, parts[1:], strict=True))
+        return self._computes_the_same(line, values)
+
+    def _computes_the_same(self, line: str, values: Mapping[str, int | Expression]) -> bool:
+        """Whether the program with this line gives the right output, its names standing for these values.
+
+        The shapes are tried first, in the model's sizes. On small tensors, a number is read as every product of sizes
+        that it is in this model, since these are the same code here.
+        """
+        lines = self._with(line)
+        in_model = {name: _whole(value, self.sizes) for name, value in values.items()}
+        if None in in_model.values():
+            return False
+        result = _shapes(self.program, self._architecture, self.sizes, lines, in_model)
+        if result.error or last_shape(result) != self._output_shape:
+            return False
+        laboratory = laboratory_for(self.program, self._architecture, self.sizes)
+        output = self.program.output
+        for small in self._small_values(values, laboratory.sizes):
+            outcome = laboratory.run(lines, **small)
+            if not outcome.error and not differ(laboratory.made(outcome, output), laboratory.expected):
+                return True
+        return False
+
+    def _with(self, line: str) -> tuple[str, ...]:
+        """The code with another line in place of the wrong one."""
+        return (*self.lines[: self.wrong_line - 1], line, *self.lines[self.wrong_line :])
+
+    def _small_values(
+        self, values: Mapping[str, int | Expression], small: Mapping[str, int]
+    ) -> Iterator[dict[str, int]]:
+        """Yield what the names stand for on small tensors, in each way in which their numbers can be read."""
+        kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
+        by_number = written_as(tuple(self.sizes.items()))
+        ways = list[list[int]]()
+        for name, value in values.items():
+            if isinstance(value, Expression):
+                sizes = [_whole(value, small)]
+            else:
+                expressions = by_number.get(value, ()) if kinds[name] == "size" else ()
+                sizes = [*(_whole(each, small) for each in expressions), value]
+            ways.append([size for size in dict.fromkeys(sizes) if size is not None])
+        for chosen in islice(product(*ways), _MOST_WAYS):
+            yield dict(zip(values, chosen, strict=True))
+
+
+def _size(text: str | Expression | int) -> int | Expression | None:
+    """A number, or an expression with symbols; None for any other text, and for a number too large."""
+    if isinstance(text, int):
+        return text if abs(text) <= _MOST_SIZE else None
+    try:
+        expression = Expression.parse(text) if isinstance(text, str) else text
+        value = expression.value({}) if not expression.symbols else None
+    except (ExpressionError, ZeroDivisionError):
+        return None
+    if value is None:
+        return expression
+    return int(value) if value.denominator == 1 and abs(value) <= _MOST_SIZE else None
+
+
+def _whole(value: int | Expression, sizes: Mapping[str, int]) -> int | None:
+    """The whole number that a value comes to; None for another symbol, a fraction, and a number too large."""
+    if isinstance(value, int):
+        return value
+    try:
+        number = value.size(sizes)
+    except (ExpressionError, ZeroDivisionError):
+        return None
+    return number if abs(number) <= _MOST_SIZE else None
+
+
+def _shapes(
+    program: CodeProgram,
+    architecture: Architecture,
+    sizes: Mapping[str, int],
+    lines: Sequence[str],
+    named: Mapping[str, Any] | None = None,
+) -> CodeRun:
+    """The run of lines on shapes alone, which remember how they are written in symbols, unless some are `named`."""
+    lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
+    symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
+    given = {
+        name: CodeTensor.of_shape([lengths(side.size(sizes), side) for side in shape])
+        for name, shape in program.inputs_for(architecture, " ".join(program.given))
+    }
+    return run(lines, {**symbols, **given, **(named or {})})
+
+
+def last_shape(result: CodeRun) -> tuple[int, ...]:
+    """The shape of what the last line has made."""
+    [tensor] = result.made[-1].values()
+    return tensor.shape
+
+
+def laboratory_for(program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int]) -> Laboratory:
+    """Small tensors for the program of a model with these sizes; models whose programs are alike share one."""
+    inputs = program.inputs_for(architecture, " ".join(program.given))
+    return _laboratory(program.key, program.lines_for(architecture), inputs, tuple(small_sizes(sizes).items()))
+
+
+@lru_cache(64)
+def _laboratory(
+    program: str, lines: tuple[CodeLine, ...], inputs: tuple[tuple[str, Shape], ...], sizes: tuple[tuple[str, int], ...]
+) -> Laboratory:
+    return Laboratory(PROGRAMS[program], lines, inputs, dict(sizes))
+
+
+def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> BugCase:
+    """A bug in the program of a model, `batch` inputs of `tokens` tokens each; of a decode step, that many are cached.
+
+    Raises BugError, with a reason and where possible other numbers, if the program is not the model's, if the model
+    lacks the wrong line, if sizes are equal that must differ, or if the bug isn't loud or silent as the bank says.
+    KeyError if there is no such bug.
+    """
+    row = BUGS[bug]
+    program = row.program
+    _check_model(program, architecture, tokens)
+    check_sizes(program, architecture, tokens, batch)
+    sizes = sizes_of(program, architecture, tokens, batch)
+    code = program.lines_for(architecture)
+    keys, right_lines = [line.key for line in code], tuple(line.code for line in code)
+    if row.line and row.line not in keys:
+        raise BugError(
+            _("The program of {model} has no such line: choose another bug.").format(model=architecture.name)
+        )
+    wrong_line = keys.index(row.line) + 1 if row.line else 0
+    lines = list(right_lines)
+    if wrong_line:
+        lines[wrong_line - 1] = for_model(row.wrong, architecture)
+    right = _shapes(program, architecture, sizes, right_lines)
+    result = _shapes(program, architecture, sizes, lines)
+    _check_outcome(row, architecture, result)
+    witness = None
+    if wrong_line and not result.raised_at:
+        witness = _witness(program, architecture, sizes, lines)
+    error = result.error
+    return BugCase(
+        bug=row,
+        program=program,
+        lines=tuple(lines),
+        inputs=program.inputs_for(architecture, " ".join(lines)),
+        sizes=sizes,
+        trace=_trace(program, keys, result, wrong_line),
+        wrong_line=wrong_line,
+        raises_at=result.raised_at,
+        error=error.name if error else "",
+        message=str(error) if error else "",
+        clash=(expression_of(error.clash[0]), expression_of(error.clash[1])) if error and error.clash else None,
+        witness=witness,
+        repair=_repair(row, architecture, wrong_line),
+        reasons=_reasons(row, keys),
+        shapes_right=all(
+            [tensor.shape for tensor in made.values()] == [tensor.shape for tensor in expected.values()]
+            for made, expected in zip(result.made, right.made, strict=False)
+        ),
+        right_lines=right_lines,
+        _output_shape=last_shape(right),
+        _architecture=architecture,
+    )
+
+
+def _check_model(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
+    """Raise BugError unless the program, with biases, norms and the like left out, is the model's."""
+    name = architecture.name
+    if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
+        raise BugError(_("{model} makes keys and values from a latent, unlike this code.").format(model=name))
+    if architecture.score_scale.kind != "inverse-sqrt":
+        raise BugError(_("{model} does not divide its scores by √d_h, unlike this code.").format(model=name))
+    if architecture.position_bias == "disentangled":
+        raise BugError(_("{model} adds further products to its scores, unlike this code.").format(model=name))
+    if program.two_texts and not architecture.encoder_decoder:
+        raise BugError(_("{model} has no cross-attention: choose an encoder-decoder model.").format(model=name))
+    if program.decodes and not architecture.has_kv_cache:
+        raise BugError(_("{model} is used without a KV cache: choose a model that has one.").format(model=name))
+    rotary = architecture.rotary
+    if program.rotary and (rotary is None or rotary.width != architecture.d_h or rotary.adjacent_pairs):
+        raise BugError(_("{model} does not rotate its queries and keys as this code does.").format(model=name))
+    seen = min(run.window or run.chunk or tokens + 1 for run in architecture.runs[:1])
+    if tokens + program.decodes > seen and not program.two_texts:
+        raise BugError(
+            _("Beyond {seen:,} tokens, {model} hides more than this code: choose fewer.").format(seen=seen, model=name),
+            tokens=seen - 1,
+        )
+
+
+def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> None:
+    """Raise BugError unless the bug is loud or silent as the bank says."""
+    if bug.line and bug.loud and not result.raised_at:
+        reason = _("With the sizes of {model}, this bug raises nothing: choose another model.")
+        raise BugError(reason.format(model=architecture.name))
+    if result.raised_at and not (bug.line and bug.loud):
+        reason = _("With the sizes of {model}, this bug is no silent one: choose another model.")
+        raise BugError(reason.format(model=architecture.name))
+
+
+def _witness(
+    program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
+) -> Witness:
+    """What shows a silent bug; raises BugError if it changes nothing in this model."""
+    laboratory = laboratory_for(program, architecture, sizes)
+    if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
+        reason = _("In {model}, this line computes the same as the right one: choose another model.")
+        raise BugError(reason.format(model=architecture.name))
+    return witness_of(laboratory, wrong)
+
+
+def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
+    """The shapes after the lines that are worth asking for and after the wrong one, at most four, the last of them."""
+    made = {
+        number: next(iter(names.items()))
+        for number, names in enumerate(result.made, 1)
+        if keys[number - 1] in program.traced or number == wrong_line
+    }
+    first_asked = sorted(made)[-TRACED_LINES:]
+    asked = (
+        sorted({*first_asked[1:], wrong_line}) if wrong_line in made and wrong_line not in first_asked else first_asked
+    )
+    return tuple(
+        TracedShape(number, name, tuple(map(expression_of, tensor.shape)))
+        for number in asked
+        for name, tensor in [made[number]]
+    )
+
+
+def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
+    if not line:
+        return None
+    form = replace(bug.repair)
+    parts = tuple(for_model(part, architecture) for part in form.parts)
+    return Repair(line, parts, form.blanks, tuple(for_model(text, architecture) for text in form.example))
+
+
+def _reasons(bug: Bug, keys: Sequence[str]) -> tuple[str, ...]:
+    """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has."""
+    others = [
+        other.key
+        for other in BUGS.values()
+        if other.program_key == bug.program_key and other.line in keys and other.line != bug.line
+    ]
+    return (bug.key, *[*bug.beliefs, *others][: REASONS_ASKED - 1])

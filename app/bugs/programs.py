@@ -1,0 +1,223 @@
+"""The programs that a bug is hidden in: short, right, and written as those of a run.
+
+A line may be there for some models only, and an input without a line that needs it is left out. Parameters are stored
+as torch stores them, out × in, unless the program is about one head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from app.algebra.expression import Expression
+from app.bugs.running import parsed
+from app.models.architecture import Architecture
+
+Condition = Literal["always", "causal", "padded", "grouped"]
+_HOLDS: Mapping[Condition, Callable[[Architecture], bool]] = {
+    "always": lambda _architecture: True,
+    "causal": lambda architecture: architecture.causal,
+    "padded": lambda architecture: not architecture.causal and architecture.input == "text",
+    "grouped": lambda architecture: architecture.G < architecture.H,
+}
+Shape = tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    """A line of code under a key, by which bugs name it, and the models that have it."""
+
+    key: str
+    code: str
+    condition: Condition = "always"
+
+    def is_in(self, architecture: Architecture) -> bool:
+        """Whether the program of this model has the line."""
+        return _HOLDS[self.condition](architecture)
+
+
+@dataclass(frozen=True)
+class CodeProgram:
+    """A right program: the shapes of what it is given, in symbols, and its lines.
+
+    `traced` are the lines whose shapes are worth asking for. `scores`, `weights` and `output` are the keys of the lines
+    that make these; a probe looks there. With `stored`, a parameter is out × in.
+    """
+
+    key: str
+    given: Mapping[str, str]
+    lines: tuple[CodeLine, ...]
+    traced: tuple[str, ...]
+    output: str
+    scores: str = "S"
+    weights: str = "A"
+    stored: bool = True
+    symbols: frozenset[str] = field(default=frozenset({"B", "N", "H", "G", "d_h", "d"}))
+    two_texts: bool = False
+    decodes: bool = False
+    rotary: bool = False
+
+    def lines_for(self, architecture: Architecture) -> tuple[CodeLine, ...]:
+        """The lines that the program of this model has, with H for G where each query head has its keys and values."""
+        lines = (line for line in self.lines if line.is_in(architecture))
+        return tuple(CodeLine(line.key, for_model(line.code, architecture), line.condition) for line in lines)
+
+    def inputs_for(self, architecture: Architecture, used: str) -> tuple[tuple[str, Shape], ...]:
+        """The shapes of the inputs and parameters whose names are in the code `used`."""
+        words = set(re.findall(r"\w+", used))
+        shapes = {name: shape_of(for_model(text, architecture)) for name, text in self.given.items()}
+        return tuple((name, shape) for name, shape in shapes.items() if name in words)
+
+    @cached_property
+    def by_key(self) -> Mapping[str, CodeLine]:
+        """Its lines by key."""
+        return {line.key: line for line in self.lines}
+
+
+def for_model(text: str, architecture: Architecture) -> str:
+    """Code or a shape, with H for each G in a model whose query heads share no keys and values."""
+    return text if architecture.G < architecture.H else re.sub(r"\bG\b", "H", text)
+
+
+def shape_of(text: str) -> Shape:
+    """A shape in symbols: "B, N, d"."""
+    return tuple(Expression.parse(part) for part in text.split(","))
+
+
+_MASK = CodeLine("mask", 'S = S.masked_fill(position > position[:, None], float("-inf"))', "causal")
+_PADDING = 'S = S.masked_fill(padding[:, None, None, :], float("-inf"))'
+_WEIGHTS = CodeLine("A", "A = S.softmax(dim=-1)")
+_SCORES = CodeLine("S", "S = q @ k.mT / d_h**0.5")
+_SHARED = (
+    CodeLine("k_shared", "k = k.repeat_interleave(H // G, dim=1)", "grouped"),
+    CodeLine("v_shared", "v = v.repeat_interleave(H // G, dim=1)", "grouped"),
+)
+_BACK = (
+    CodeLine("C", "C = (A @ v).transpose(1, 2).reshape(B, N, H * d_h)"),
+    CodeLine("O", "O = C @ W_O.T"),
+)
+_STORED = {"W_Q": "H*d_h, d", "W_K": "G*d_h, d", "W_V": "G*d_h, d", "W_O": "d, H*d_h"}
+
+ONE_HEAD = CodeProgram(
+    "one-head",
+    {"X": "N, d", "position": "N", "W_Q": "d, d_h", "W_K": "d, d_h", "W_V": "d, d_h", "W_O": "d_h, d"},
+    (
+        CodeLine("Q", "Q = X @ W_Q"),
+        CodeLine("K", "K = X @ W_K"),
+        CodeLine("V", "V = X @ W_V"),
+        CodeLine("S", "S = Q @ K.T / d_h**0.5"),
+        _MASK,
+        _WEIGHTS,
+        CodeLine("C", "C = A @ V"),
+        CodeLine("O", "O = C @ W_O"),
+    ),
+    traced=("Q", "K", "S", "A", "C"),
+    output="O",
+    stored=False,
+    symbols=frozenset({"N", "d_h", "d"}),
+)
+LAYER = CodeProgram(
+    "layer",
+    {"X": "B, N, d", "position": "N", "padding": "B, N", **_STORED},
+    (
+        CodeLine("q", "q = (X @ W_Q.T).view(B, N, H, d_h).transpose(1, 2)"),
+        CodeLine("k", "k = (X @ W_K.T).view(B, N, G, d_h).transpose(1, 2)"),
+        CodeLine("v", "v = (X @ W_V.T).view(B, N, G, d_h).transpose(1, 2)"),
+        *_SHARED,
+        _SCORES,
+        _MASK,
+        CodeLine("padding", _PADDING, "padded"),
+        _WEIGHTS,
+        *_BACK,
+    ),
+    traced=("q", "k", "k_shared", "S", "C"),
+    output="O",
+)
+ROTARY = CodeProgram(
+    "rotary",
+    {"X": "B, N, d", "position": "N", "padding": "B, N", "cos": "N, d_h/2", "sin": "N, d_h/2", "W_Q": _STORED["W_Q"],
+     "W_K": _STORED["W_K"]},
+    (
+        CodeLine("q", "q = (X @ W_Q.T).view(B, N, H, d_h).transpose(1, 2)"),
+        CodeLine("k", "k = (X @ W_K.T).view(B, N, G, d_h).transpose(1, 2)"),
+        CodeLine("q_halves", "q1, q2 = q.chunk(2, dim=-1)"),
+        CodeLine("q_rotated", "q = torch.cat((q1 * cos - q2 * sin, q2 * cos + q1 * sin), dim=-1)"),
+        CodeLine("k_halves", "k1, k2 = k.chunk(2, dim=-1)"),
+        CodeLine("k_rotated", "k = torch.cat((k1 * cos - k2 * sin, k2 * cos + k1 * sin), dim=-1)"),
+        _SHARED[0],
+        _SCORES,
+        _MASK,
+        CodeLine("padding", _PADDING, "padded"),
+        _WEIGHTS,
+    ),
+    traced=("q", "q_halves", "q_rotated", "k_shared", "S"),
+    output="A",
+    rotary=True,
+)  # fmt: skip
+DECODING = CodeProgram(
+    "decoding",
+    {"x": "B, 1, d", "K_cache": "B, G, N, d_h", "V_cache": "B, G, N, d_h", **_STORED},
+    (
+        CodeLine("q", "q = (x @ W_Q.T).view(B, 1, H, d_h).transpose(1, 2)"),
+        CodeLine("k", "k = (x @ W_K.T).view(B, 1, G, d_h).transpose(1, 2)"),
+        CodeLine("v", "v = (x @ W_V.T).view(B, 1, G, d_h).transpose(1, 2)"),
+        CodeLine("K", "k = torch.cat((K_cache, k), dim=2)"),
+        CodeLine("V", "v = torch.cat((V_cache, v), dim=2)"),
+        *_SHARED,
+        _SCORES,
+        _WEIGHTS,
+        CodeLine("C", "C = (A @ v).transpose(1, 2).reshape(B, 1, H * d_h)"),
+        CodeLine("O", "o = C @ W_O.T"),
+    ),
+    traced=("q", "K", "V", "S", "C"),
+    output="O",
+    decodes=True,
+)
+FUSED = CodeProgram(
+    "fused",
+    {"X": "B, N, d", "position": "N", "padding": "B, N", "W_QKV": "(H + 2*G)*d_h, d", "W_O": _STORED["W_O"]},
+    (
+        CodeLine("QKV", "QKV = X @ W_QKV.T"),
+        CodeLine("split", "Q, K, V = QKV.split((H * d_h, G * d_h, G * d_h), dim=-1)"),
+        CodeLine("q", "q = Q.view(B, N, H, d_h).transpose(1, 2)"),
+        CodeLine("k", "k = K.view(B, N, G, d_h).transpose(1, 2)"),
+        CodeLine("v", "v = V.view(B, N, G, d_h).transpose(1, 2)"),
+        *_SHARED,
+        _SCORES,
+        _MASK,
+        CodeLine("padding", _PADDING, "padded"),
+        _WEIGHTS,
+        *_BACK,
+    ),
+    traced=("QKV", "split", "q", "k", "S"),
+    output="O",
+)
+CROSS = CodeProgram(
+    "cross",
+    {"X": "B, M, d", "E": "B, N, d", "padding": "B, N", "W_Q": "H*d_h, d", "W_K": "H*d_h, d", "W_V": "H*d_h, d",
+     "W_O": "d, H*d_h"},
+    (
+        CodeLine("q", "q = (X @ W_Q.T).view(B, M, H, d_h).transpose(1, 2)"),
+        CodeLine("k", "k = (E @ W_K.T).view(B, N, H, d_h).transpose(1, 2)"),
+        CodeLine("v", "v = (E @ W_V.T).view(B, N, H, d_h).transpose(1, 2)"),
+        _SCORES,
+        CodeLine("padding", _PADDING, "padded"),
+        _WEIGHTS,
+        CodeLine("C", "C = (A @ v).transpose(1, 2).reshape(B, M, H * d_h)"),
+        CodeLine("O", "O = C @ W_O.T"),
+    ),
+    traced=("q", "k", "S", "A", "C"),
+    output="O",
+    symbols=frozenset({"B", "N", "M", "H", "d_h", "d"}),
+    two_texts=True,
+)  # fmt: skip
+
+PROGRAMS: Mapping[str, CodeProgram] = {
+    program.key: program for program in (ONE_HEAD, LAYER, ROTARY, DECODING, FUSED, CROSS)
+}
+for _program in PROGRAMS.values():
+    for _line in _program.lines:
+        parsed(_line.code)

@@ -1,0 +1,160 @@
+"""The sizes that a program runs with: those of the model, and small ones for numbers.
+
+Sizes have to differ pairwise: with as many heads as tokens, code that mixes them up raises nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+
+from app.algebra.expression import Expression
+from app.bugs.programs import CodeProgram
+from app.models.architecture import Architecture, TokensError
+from app.translation import gettext as _
+
+MIN_BATCH = 2
+_TRIES = 200  # how many numbers above and below are tried for a proposal
+
+
+class BugError(ValueError):
+    """A bug that cannot be shown with this model and these numbers; one sentence that says why.
+
+    `tokens` and `batch` are a proposal with which it could, None where no other number would do.
+    """
+
+    def __init__(self, reason: str, tokens: int | None = None, batch: int | None = None) -> None:
+        self.tokens = tokens
+        self.batch = batch
+        super().__init__(reason)
+
+
+def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> dict[str, int]:
+    """The size of each symbol of a program: of the decoder, where it is the decoder's.
+
+    M, the tokens of the decoder in cross-attention, follows from `tokens`: about two thirds of them, and unlike all
+    other sizes.
+    """
+    of_decoder = program.two_texts or program.decodes
+    model = architecture.decoder_sizes if of_decoder else architecture.all_sizes
+    sizes = {"B": batch, "N": tokens, **{symbol: model[symbol] for symbol in ("H", "G", "d_h", "d")}}
+    if program.two_texts:
+        most = architecture.max_decoder_tokens
+        first = min(tokens * 2 // 3 + 1, most // 2)
+        taken = {*sizes.values(), sizes["H"] * sizes["d_h"]}
+        sizes["M"] = next(number for number in range(max(first, 2), first + 20) if number not in taken)
+    return {symbol: size for symbol, size in sizes.items() if symbol in program.symbols}
+
+
+def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
+    """Raise BugError unless the model can read this many tokens, B is at least 2, and all sizes differ that must."""
+    _check_positions(program, architecture, tokens)
+    has_batch = "B" in program.symbols
+    if has_batch and batch < MIN_BATCH:
+        raise BugError(_("With one input, a batch hides bugs: choose a batch of at least 2."), tokens, MIN_BATCH + 1)
+    clash = _equal_sizes(program, architecture, tokens, batch)
+    if clash is None:
+        return
+    first, second, size = clash
+    other_batch = other_tokens = None
+    if has_batch and "B" in (first, second):
+        other_batch = next(
+            (b for b in range(batch + 1, batch + 50) if not _equal_sizes(program, architecture, tokens, b)), None
+        )
+    else:
+        other_tokens = next(
+            (n for n in _around(tokens) if not _equal_sizes(program, architecture, n, batch) and
+             _fits(program, architecture, n)),
+            None,
+        )  # fmt: skip
+    reason = _("{first} and {second} are both {size:,}, so code that mixes them up raises nothing.").format(
+        first=first, second=second, size=size
+    )
+    if other_batch is not None:
+        reason += " " + _("Choose a batch of {batch}.").format(batch=other_batch)
+    elif other_tokens is not None:
+        reason += " " + _("Choose {tokens:,} tokens.").format(tokens=other_tokens)
+    else:
+        reason += " " + _("Choose another model.")
+    raise BugError(reason, other_tokens, other_batch)
+
+
+def _check_positions(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
+    if tokens < 2:
+        raise BugError(_("With one token, most bugs change nothing: choose at least 2 tokens."), tokens=5)
+    if program.decodes:
+        if tokens + 1 > architecture.max_decoder_tokens:
+            most = architecture.max_decoder_tokens
+            raise BugError(_("Choose fewer than {most:,} tokens: this model has no more positions.").format(most=most))
+        return
+    try:
+        architecture.check_tokens(tokens)
+    except TokensError as error:
+        raise BugError(str(error), tokens=architecture.fixed_tokens) from None
+
+
+def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool:
+    try:
+        _check_positions(program, architecture, tokens)
+    except BugError:
+        return False
+    return True
+
+
+def _around(tokens: int) -> Iterator[int]:
+    for step in range(1, _TRIES):
+        yield tokens + step
+        if tokens - step >= 2:
+            yield tokens - step
+
+
+def _equal_sizes(
+    program: CodeProgram, architecture: Architecture, tokens: int, batch: int
+) -> tuple[str, str, int] | None:
+    """Two sizes that should differ and their number; None if all do.
+
+    H·d_h may be d, G may be H, and a single key/value head makes G·d_h d_h: the code of such a model says so.
+    """
+    sizes = sizes_of(program, architecture, tokens, batch)
+    named = [(symbol, size) for symbol, size in sizes.items() if symbol != "G" or size < sizes["H"]]
+    if "H" in sizes:
+        widths = {"H·d_h": sizes["H"] * sizes["d_h"], "G·d_h": sizes["G"] * sizes["d_h"]} if "G" in sizes else {}
+        known = {sizes["d"], sizes["d_h"]}
+        named += [(name, width) for name, width in widths.items() if width not in known]
+        named = [(name, size) for name, size in named if name != "G·d_h" or sizes["G"] < sizes["H"]]
+    if program.decodes:
+        named.append(("N + 1", tokens + 1))
+    if program.rotary:
+        named.append(("d_h/2", sizes["d_h"] // 2))
+    for (first, a), (second, b) in combinations(named, 2):
+        if a == b:
+            return first, second, a
+    return None
+
+
+def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Sizes of a few numbers each, which are equal where those of the model are: d = H·d_h, G = H, G = 1."""
+    small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
+    if sizes.get("G") == 1 < sizes["H"]:
+        small["G"] = 1
+    elif sizes.get("G") != sizes.get("H"):
+        small |= {"H": 8, "G": 2}
+    if "H" in sizes and sizes["H"] * sizes["d_h"] == sizes["d"]:
+        small["d"] = small["H"] * small["d_h"]
+    return {symbol: small[symbol] for symbol in sizes}
+
+
+@lru_cache(256)
+def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
+    """Each number that is a size, a product of up to four, or H/G, with all the ways to write it in symbols."""
+    ways = dict[int, list[Expression]]()
+    for count in range(1, 5):
+        for some in combinations(sizes, count):
+            expression = Expression.parse("*".join(symbol for symbol, _size in some))
+            ways.setdefault(prod(size for _symbol, size in some), []).append(expression)
+    by_symbol = dict(sizes)
+    if "G" in by_symbol:
+        ways.setdefault(by_symbol["H"] // by_symbol["G"], []).append(Expression.parse("H/G"))
+    return {number: tuple(expressions) for number, expressions in ways.items()}

@@ -1,0 +1,200 @@
+"""Witnesses of a bug that raises nothing: a probe on small tensors that shows what a right program never does.
+
+Each probe gives a small grid of numbers, once of the program with the bug and once of the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+from zlib import crc32
+
+from app.bugs.programs import CodeLine, CodeProgram, Shape
+from app.bugs.running import CodeRun, run
+from app.bugs.tensors import CodeTensor
+
+Probe = Literal["row-sums", "last-token", "first-query-head", "first-key-head", "spread", "shift", "formula"]
+Grid = tuple[tuple[float, ...], ...]
+Sizes = Mapping[str, int]
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What a probe shows: numbers in rows and columns, and the same cells of the right program.
+
+    - row-sums: the sums of the rows of the first head's weights, to two decimals, for each input (row) and query
+      (column); not a number where the weights are none.
+    - last-token: for each input (row) and token (column), 1 where its output changes when the last token of the first
+      input does.
+    - first-query-head, first-key-head: one cell a query head, 1 where its weights change when the first head of W_Q,
+      or of W_K, does.
+    - spread: one cell, the standard deviation of the scores, for queries and keys whose numbers have one of about 1.
+    - shift: for each query (row) and key (column) of the first head, 1 where the score changes when the sentence
+      begins one place later.
+    - formula: for each input (row) and token (column), 1 where the output is not what the formula says.
+
+    `sizes` are those of the small tensors.
+    """
+
+    probe: Probe
+    cells: Grid
+    expected: Grid
+    sizes: Sizes
+
+
+def given_numbers(
+    program: CodeProgram, inputs: Sequence[tuple[str, tuple[int, ...]]], shift: int = 0
+) -> dict[str, CodeTensor]:
+    """Inputs and parameters of these shapes with numbers that depend on their names alone, all in float64.
+
+    Positions begin with `shift`. The last input of a batch has a token less than its padding allows for.
+    """
+    import numpy as np
+
+    given = dict[str, CodeTensor]()
+    for name, shape in inputs:
+        if name == "position":
+            numbers: Any = np.arange(shape[0]) + shift
+        elif name in ("cos", "sin"):
+            angles = (np.arange(shape[0]) + shift)[:, None] * 100.0 ** (-np.arange(shape[1]) / shape[1])
+            numbers = np.cos(angles) if name == "cos" else np.sin(angles)
+        elif name == "padding":  # the first input is whole, each of the others has a token less than the one before
+            numbers = np.arange(shape[1]) >= shape[1] - np.arange(shape[0])[:, None]
+        else:
+            numbers = np.random.default_rng(crc32(name.encode())).standard_normal(shape)
+            if name.startswith("W"):
+                numbers = numbers / shape[-1 if program.stored else 0] ** 0.5
+        given[name] = CodeTensor.of_shape(shape, numbers)
+    return given
+
+
+def differ(a: Any, b: Any) -> bool:
+    """Whether two results are of another shape, or differ in a number."""
+    return a.shape != b.shape or bool((abs(a - b) > _TOLERANCE).any() or (a != a).any() != (b != b).any())
+
+
+class Laboratory:
+    """Runs lines of a program on the same small tensors again and again, with something changed each time."""
+
+    def __init__(
+        self, program: CodeProgram, lines: Sequence[CodeLine], inputs: Sequence[tuple[str, Shape]], sizes: Sizes
+    ) -> None:
+        self.program = program
+        self.keys = tuple(line.key for line in lines)
+        self.right = tuple(line.code for line in lines)
+        self.sizes = dict(sizes)
+        self.inputs = [(name, tuple(side.size(sizes) for side in shape)) for name, shape in inputs]
+        self.given = given_numbers(program, self.inputs)
+
+    def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
+        """CodeRun the lines, with some of the inputs changed."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):  # a repair may divide by zero
+            return run(lines, {**self.sizes, **self.given, **changed})
+
+    @cached_property
+    def expected(self) -> Any:
+        """The numbers of the right output."""
+        return self.made(self.run(self.right), self.program.output)
+
+    def made(self, result: CodeRun, key: str) -> Any:
+        """The numbers that the line with this key has made."""
+        [tensor] = result.made[self.keys.index(key)].values()
+        return tensor.numbers
+
+    def changed(self, name: str, index: tuple[Any, ...]) -> CodeTensor:
+        """An input with some of its numbers changed."""
+        tensor = self.given[name]
+        assert tensor.numbers is not None  # noqa: S101 - given_numbers has made it
+        numbers = tensor.numbers.copy()
+        numbers[index] = numbers[index] * -0.7 + 0.3
+        return CodeTensor.of_shape(tensor.shape, numbers)
+
+    def shifted(self, name: str) -> CodeTensor:
+        """An input that depends on positions, with the sentence beginning at the second."""
+        [shape] = (shape for each, shape in self.inputs if each == name)
+        return given_numbers(self.program, [(name, shape)], shift=1)[name]
+
+
+def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
+    """The first probe in which a program that raises nothing shows other cells than the right one.
+
+    The last of them, a comparison with the formula, always does for a bug that changes the output. The spread is
+    looked at only if the line of the scores is wrong, and shown only if it is at least a fifth larger or smaller.
+    """
+    wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
+    for probe, cells_of in _PROBES.items():
+        if probe == "spread" and wrong_line != laboratory.program.scores:
+            continue
+        expected, cells = cells_of(laboratory, laboratory.right), cells_of(laboratory, wrong)
+        if expected is None or cells is None or str(expected) == str(cells):
+            continue
+        if probe == "spread" and 0.8 < cells[0][0] / expected[0][0] < 1.2:
+            continue
+        return Witness(probe, cells, expected, laboratory.sizes)
+    change = abs(laboratory.made(laboratory.run(wrong), laboratory.program.output) - laboratory.expected)
+    rows = change.max(axis=(1, 3) if change.ndim == 4 else -1).reshape(-1, change.shape[-2])
+    cells = tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
+    return Witness("formula", cells, tuple(tuple(0.0 for _ in row) for row in cells), laboratory.sizes)
+
+
+def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
+    sums = (weights[None, None] if weights.ndim == 2 else weights)[:, 0].sum(axis=-1)
+    return tuple(tuple(round(float(each), 2) + 0.0 for each in row) for row in sums)
+
+
+def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    if laboratory.program.decodes or laboratory.program.two_texts or laboratory.program.output != "O":
+        return None
+    has_batch = "B" in laboratory.sizes
+    before = laboratory.run(lines)
+    after = laboratory.run(lines, X=laboratory.changed("X", (0, -1) if has_batch else (-1,)))
+    change = abs(laboratory.made(after, "O") - laboratory.made(before, "O")).max(axis=-1)
+    rows = change if has_batch else change[None]
+    return tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
+
+
+def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
+    def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+        if "H" not in laboratory.sizes or parameter not in laboratory.given:
+            return None
+        first = slice(0, laboratory.sizes["d_h"])
+        before, after = laboratory.run(lines), laboratory.run(lines, **{
+            parameter: laboratory.changed(parameter, (first,))})  # fmt: skip
+        key = laboratory.program.weights
+        change = abs(laboratory.made(after, key) - laboratory.made(before, key)).max(axis=(0, 2, 3))
+        return (tuple(float(not each <= _TOLERANCE) for each in change),)
+
+    return changed_heads
+
+
+def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    if laboratory.program.decodes:
+        return None
+    scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
+    deviation = float(scores.std())
+    return ((round(deviation, 2),),)
+
+
+def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    if "cos" not in laboratory.given:
+        return None
+    key = laboratory.program.scores
+    before = laboratory.made(laboratory.run(lines), key)
+    after = laboratory.made(laboratory.run(lines, cos=laboratory.shifted("cos"), sin=laboratory.shifted("sin")), key)
+    return tuple(tuple(float(each > _TOLERANCE) for each in row) for row in abs(after - before)[0, 0])
+
+
+_PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {
+    "row-sums": _row_sums,
+    "last-token": _last_token,
+    "first-query-head": _first_head("W_Q"),
+    "first-key-head": _first_head("W_K"),
+    "spread": _spread,
+    "shift": _shift,
+}

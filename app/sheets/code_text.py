@@ -1,0 +1,150 @@
+"""The sentences of a sheet about a program with a bug: its options, why a row is right, and hints.
+
+They are in the wording of the topic, under "reasons": `where-LINE` for the line, hints under `hint-`. A reason for the
+bug is a misconception, and has its sentences in the wording of misconceptions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.algebra.expression import Expression
+from app.bugs.case import BugCase
+from app.bugs.witnesses import Witness
+from app.shapes.table import Blank, Joint, OneOf
+from app.sheets.variant import Variant
+from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
+
+MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
+
+
+@dataclass(frozen=True)
+class WitnessShown:
+    """What a program that runs to its end shows: a caption, the words for an empty and a filled cell, and the cells.
+
+    A cell is a number as text, or, where `kinds` has words, whether it is filled.
+    """
+
+    caption: str
+    kinds: tuple[str, ...]
+    cells: tuple[tuple[str | bool, ...], ...]
+
+
+@dataclass(frozen=True)
+class CodeShown:
+    """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
+
+    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what
+    its numbers then show; None if it stopped.
+    """
+
+    lines: tuple[str, ...]
+    given: tuple[tuple[str, str], ...]
+    stops: int
+    error: str
+    witness: WitnessShown | None
+
+
+def code_shown(variant: Variant) -> CodeShown | None:
+    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet."""
+    case = variant.problem.case
+    if case is None:
+        return None
+    in_letters = variant.worksheet.answers == "letters"
+
+    def written(shape: tuple[Expression, ...]) -> str:
+        sides = (variant.notation.write(each) if in_letters else str(each.size(variant.sizes)) for each in shape)
+        return f"({', '.join(sides)})"
+
+    given = tuple((name, written(shape)) for name, shape in case.inputs)
+    error = f"{case.error}: {case.message}" if case.error else ""
+    witness = _witness_shown(variant, case.witness or _table(variant).witness)
+    return CodeShown(case.lines, given, case.raises_at, error, witness)
+
+
+def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
+    if witness is None:
+        return None
+    words = variant.topic_wording.reasons
+    caption = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
+    if witness.probe in MEASURED:
+        return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
+    cells = tuple(tuple(bool(number) for number in row) for row in witness.cells)
+    return WitnessShown(caption, (words["empty"], words["marked"]), cells)
+
+
+def asks_in_vain_for_repair(variant: Variant) -> bool:
+    """Whether the worksheet asks for a repair, and the program has nothing to repair."""
+    return (
+        variant.problem.case is not None
+        and "repair" in variant.worksheet.rows
+        and "repair" not in variant.problem.asked
+    )
+
+
+def option_text(variant: Variant, row: str, option: int) -> str:
+    """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
+    case, reasons = _case(variant), variant.topic_wording.reasons
+    if row == "why":
+        reason = _table(variant).reasons[option - 1]
+        return reasons[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
+    return reasons["none"] if option == NO_LINE else case.lines[option - 1]
+
+
+def option_label(variant: Variant, row: str, option: int) -> str:
+    """An option in a list of those that were chosen: "4: S = Q @ K", or what it says."""
+    text = option_text(variant, row, option)
+    return f"{option}: {text}" if row == "where" and option != NO_LINE else text
+
+
+def answer_in_words(variant: Variant, row: str) -> str:
+    """The right answer of a question about the program: an option, two sizes, or the repaired line."""
+    asked = variant.table.askable[row]
+    if isinstance(asked, OneOf):
+        return option_label(variant, row, asked.right)
+    if row == "repair":
+        return repaired_line(variant)
+    return ", ".join(variant.written_answer(Blank(row, field)) for field in asked.fields)
+
+
+def code_reason(variant: Variant, row: str) -> str:
+    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
+    case, reasons = _case(variant), variant.topic_wording.reasons
+    if line := _table(variant).line_of(row):
+        return reasons["traced"].format(line=line, code=case.lines[line - 1])
+    if row == "why":
+        return variant.wording.bugs.bugs[case.bug.key].explanation
+    if row == "repair":
+        return reasons["repair"].format(code=repaired_line(variant))
+    sentence = reasons[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
+    witness = case.witness or _table(variant).witness
+    return f"{sentence} {variant.wording.bugs.probes[witness.probe].right}" if witness and row == "where" else sentence
+
+
+def repaired_line(variant: Variant) -> str:
+    """The repaired line as code, with the example in its blanks; "" where there is nothing to repair."""
+    joint = variant.table.askable.get("repair")
+    if not isinstance(joint, Joint):
+        return ""
+    filled = (variant.written_answer(Blank("repair", field), in_symbols=True) for field in joint.fields)
+    pieces = zip(joint.between, (*filled, ""), strict=True)
+    return "".join(text for pair in pieces for text in pair).replace(NO_WORD, "")
+
+
+def code_hint(variant: Variant, blank: Blank, level: int) -> str:
+    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it."""
+    case, reasons = _case(variant), variant.topic_wording.reasons
+    row = "line" if _table(variant).line_of(blank.tensor) else blank.tensor
+    how = "-loud" if case.raises_at else "-silent"
+    return reasons[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]
+
+
+def _case(variant: Variant) -> BugCase:
+    case = variant.problem.case
+    assert case is not None  # noqa: S101 - the caller asks about a row that only such sheets have
+    return case
+
+
+def _table(variant: Variant) -> BugTable:
+    assert isinstance(variant.table, BugTable)  # noqa: S101 - as above
+    return variant.table

@@ -1,0 +1,187 @@
+"""A program with one bug, in the sizes of a model: its shapes, the wrong line, what clashes, why, and the repair."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+from app.algebra.expression import ONE, Expression
+from app.bugs.bank import BELIEFS, BUGS
+from app.bugs.case import BugCase, Repair, bug_case, laboratory_for
+from app.bugs.sizes import MIN_BATCH, BugError
+from app.bugs.witnesses import Witness
+from app.models.architecture import Architecture
+from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
+from app.topics.requirements import Requirement, TopicError
+from app.topics.topic import LevelSpec, Topic
+from app.translation import N_
+
+SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the shape after a line, in order
+ROWS = (*SHAPES, "where", "clash", "why", "repair")
+NO_LINE = 0  # the choice that says that no line is wrong
+MATRIX_SIDES, MAX_SIDES = 2, 4
+NO_WORD = "∅"  # the word that leaves a blank of a repair empty
+NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
+
+
+@dataclass(frozen=True)
+class BugTable(TensorTable):
+    """The shapes after some lines of a program, and the questions about its bug.
+
+    `reasons` are the wrong ones and `right_reason`, in the order in which they are shown: it depends on the bug and on
+    the sizes. `witness` is what a program in which nothing is wrong shows.
+    """
+
+    case: BugCase | None = None
+    reasons: tuple[str, ...] = ()
+    right_reason: str = ""
+    witness: Witness | None = None
+
+    @property
+    def has_more_sides(self) -> bool:
+        """True, whatever the program: code has its tokens where it has them, and is never turned to columns."""
+        return True
+
+    def line_of(self, row: str) -> int:
+        """The line after which a row asks for the shape; 0 for any other row."""
+        lines = dict(zip(SHAPES, (traced.line for traced in self.case.trace), strict=False)) if self.case else {}
+        return lines.get(row, 0)
+
+
+def _bug_table(bug: str, architecture: Architecture, tokens: int) -> BugTable:
+    """The table of a bug; raises TopicError with the reason if the model or the tokens don't show it.
+
+    The order of the reasons is that of a hash of the bug, the sizes and each reason, which says nothing of the key.
+    """
+    try:
+        case = bug_case(bug, architecture, tokens, _batch(architecture, tokens))
+    except BugError as error:
+        raise TopicError(str(error)) from None
+    first, *others = case.reasons
+    right = first if case.wrong_line else NOTHING_WRONG
+    # That nothing is wrong can be chosen on every sheet, or it would be right wherever it is offered.
+    offered = (right, *others[:2], NOTHING_WRONG) if case.wrong_line else (right, *others)
+    sheet = f"{bug} {sorted(case.sizes.items())}"
+    reasons = tuple(sorted(offered, key=lambda key: hashlib.sha256(f"{sheet} {key}".encode()).digest()))
+    return BugTable(
+        "find-the-bug",
+        tuple(Tensor(row, t.name, t.shape, "hidden") for row, t in zip(SHAPES, case.trace, strict=False)),
+        questions=tuple(_questions(case, reasons.index(right) + 1, len(reasons))),
+        case=case,
+        reasons=reasons,
+        right_reason=right,
+        witness=None if case.wrong_line else _healthy_witness(case, architecture),
+    )
+
+
+def _healthy_witness(case: BugCase, architecture: Architecture) -> Witness:
+    """What a program in which nothing is wrong shows: the sums of the rows of the first head's weights.
+
+    Without it, the lack of a witness would tell.
+    """
+    laboratory = laboratory_for(case.program, architecture, case.sizes)
+    weights = laboratory.made(laboratory.run(case.lines), case.program.weights)
+    of_first_head = weights[:, 0] if weights.ndim > MATRIX_SIDES else weights[None]
+    sums = tuple(tuple(round(float(each), 2) for each in row) for row in of_first_head.sum(axis=-1))
+    return Witness("row-sums", sums, sums, laboratory.sizes)
+
+
+def _batch(architecture: Architecture, tokens: int) -> int:
+    """How many texts go in: the first number from 2 on that no other size of a program is, so that none hides it."""
+    sizes = architecture.all_sizes
+    heads = {symbol: sizes[symbol] for symbol in ("d", "H", "G", "d_h")}
+    widths = {heads["H"] * heads["d_h"], heads["G"] * heads["d_h"], heads["d_h"] // 2}
+    taken = {tokens, tokens + 1, *heads.values(), *architecture.decoder_sizes.values(), *widths}
+    return next(batch for batch in count(MIN_BATCH) if batch not in taken)
+
+
+def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf | Joint]:
+    """Yield the line; the sizes that clash, if the message has two; why; the repair, of a program that has a bug."""
+    yield OneOf("where", tuple(range(NO_LINE, len(case.lines) + 1)), case.wrong_line)
+    if case.clash:
+        yield Joint("clash", tuple(JointPart("size", size) for size in case.clash), ("",) * (len(case.clash) + 1))
+    yield OneOf("why", tuple(range(1, reasons + 1)), right_reason)
+    if case.repair:
+        yield Joint("repair", tuple(_parts(case.repair)), case.repair.parts, partial(_works, case), points=2)
+
+
+def misconception_of(reason: str) -> str:
+    """The key of the misconception that a reason for a bug shows; "" if it shows none."""
+    return BUGS[reason].misconception if reason in BUGS else BELIEFS.get(reason, "")
+
+
+def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
+    return case.repair_works(["" if text == NO_WORD else text for text in filled])
+
+
+def _parts(repair: Repair) -> Iterator[JointPart]:
+    """Yield the boxes of the repaired line, each with what the example has there."""
+    for blank, text in zip(repair.blanks, repair.example, strict=True):
+        if blank.kind == "word":
+            words = tuple(word or NO_WORD for word in blank.words)
+            yield JointPart("word", Expression.number(1 + blank.words.index(text)), words)
+        else:
+            yield JointPart(blank.kind, Expression.parse(text))
+
+
+def _first_table(architecture: Architecture, tokens: int) -> BugTable:
+    """The table of the first bug that the model shows; raises the TopicError of the first one if it shows none."""
+    refusals = list[TopicError]()
+    for bug in BUGS:
+        try:
+            return _bug_table(bug, architecture, tokens)
+        except TopicError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def _with_sides(sides: int) -> TensorTable:
+    """A table with all that a sheet can ask for, in which the shapes have this many sides."""
+    return TensorTable(
+        "find-the-bug",
+        tuple(Tensor(row, "", (ONE,) * sides, "hidden") for row in SHAPES),
+        questions=(
+            OneOf("where", (NO_LINE,), NO_LINE),
+            OneOf("why", (1,), 1),
+            Joint("clash", (JointPart("size", ONE),) * 2, ("",) * 3),
+            Joint("repair", (JointPart("size", ONE),) * len(PARTS), ("",) * (len(PARTS) + 1)),
+        ),
+    )
+
+
+def _shows_a_bug(architecture: Architecture, tokens: int) -> bool:
+    """Whether the bank has a program of the model in which a bug can be shown with this many tokens."""
+    try:
+        _first_table(architecture, tokens)
+    except TopicError:
+        return False
+    return True
+
+
+SHOWS_A_BUG = Requirement(
+    _shows_a_bug,
+    N_("No program with a bug can be shown in the sizes of {model} with {tokens} tokens: choose others."),
+)
+TOPIC = Topic(
+    "find-the-bug",
+    "layer",
+    _first_table,
+    (SHOWS_A_BUG,),
+    extra_sizes=lambda architecture, tokens: {"B": _batch(architecture, tokens)},
+    extra_symbols="B",
+    tables=tuple(map(_with_sides, range(1, MAX_SIDES + 1))),
+    bugs=tuple(BUGS),
+    build_for_bug=_bug_table,
+    levels=(
+        LevelSpec(
+            "find-the-bug",
+            "find-the-bug",
+            after=("attention-layer", "three-dimensions"),
+            steps=(("where", "why", "repair"),),
+            begins_whole=True,
+        ),
+    ),
+)

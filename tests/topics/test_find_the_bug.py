@@ -1,0 +1,184 @@
+"""Sheets about a program with a bug: what they ask, how simulated students are marked, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import pytest
+
+from app.bugs.bank import BUGS
+from app.grading.grade import grade
+from app.grading.hints import HINT_LEVELS, write_hint
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.sheets.authoring.worksheet_settings import check_settings
+from app.sheets.code_text import answer_in_words, code_shown, option_text
+from app.sheets.reasons import row_reason
+from app.sheets.variant import Variant
+from app.sheets.worksheet import Answers
+from app.topics.find_the_bug import NOTHING_WRONG, ROWS, BugTable, misconception_of
+from app.topics.registry import TOPICS
+from app.topics.requirements import TopicError
+from tests.helpers.shipped import LIBRARY
+
+MODELS = ("qwen2.5-0.5b", "gpt2", "bert-base")
+SHEET = LIBRARY.worksheets["bug-layer"]
+
+
+@cache
+def sheet_of(bug: str, model: str = "qwen2.5-0.5b", answers: Answers = "numbers") -> Variant | None:
+    """A sheet with all rows about a bug; None if the model doesn't show it."""
+    worksheet = replace(SHEET, key="mine", bug=bug, rows=ROWS, answers=answers)
+    library = replace(LIBRARY, worksheets={"mine": worksheet})
+    try:
+        return library.variant("mine", model)
+    except TopicError:
+        return None
+
+
+SHEETS = [
+    pytest.param(variant, id=f"{bug} {model} {answers}")
+    for bug, (model, answers) in product(BUGS, (("qwen2.5-0.5b", "numbers"), ("gpt2", "letters")))
+    if (variant := sheet_of(bug, model, answers))  # type: ignore[arg-type]
+]
+
+
+def right_texts(variant: Variant) -> dict[str, str]:
+    """The sheet as somebody types it who finds everything."""
+    return {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
+
+
+def scored(variant: Variant, **changed: str) -> tuple[float, Counter[str]]:
+    """What the right sheet loses with a box changed, `where_choice` for where.choice, and how many are not right."""
+    answers = right_texts(variant) | {name.replace("_choice", ".choice"): text for name, text in changed.items()}
+    report = grade(variant, answers)
+    return report.out_of - report.score, Counter(m.kind for m in report.marks.values() if m.kind != "right")
+
+
+def test_every_bug_is_shown_by_some_model() -> None:
+    """On a worksheet with ten tokens."""
+    assert {bug for bug in BUGS if any(sheet_of(bug, model) for model in LIBRARY.models)} == set(BUGS)
+
+
+@pytest.mark.parametrize("variant", SHEETS)
+def test_a_right_sheet_earns_all_and_its_reasons_are_true(variant: Variant) -> None:
+    """The repaired line of the key is a line that works, and reasons name the right line."""
+    assert grade(variant, right_texts(variant)).complete
+    case = variant.problem.case
+    assert case
+    reasons = {row.key: row_reason(variant, row.key).text for row in variant.rows}
+    assert (str(case.wrong_line) in reasons["where"]) is bool(case.wrong_line)
+    assert all(reasons.values())
+    code = code_shown(variant)
+    assert code
+    assert bool(code.error) != bool(code.witness)  # a program stops, or shows something
+
+
+@pytest.mark.parametrize("variant", SHEETS)
+def test_each_question_costs_what_it_is_worth(variant: Variant) -> None:
+    """Another line one point, every wrong reason one, a wrong repair two; a clash in the other order nothing."""
+    right = right_texts(variant)
+    for line in map(str, variant.table.askable["where"].options):  # type: ignore[union-attr]
+        assert scored(variant, where_choice=line) == (0, {}) if line == right["where.choice"] else (1, {"wrong": 1})
+    table = variant.table
+    assert isinstance(table, BugTable)
+    keys = {each.key for each in MISCONCEPTIONS}
+    for place, reason in enumerate(table.reasons, start=1):
+        report = grade(variant, {**right, "why.choice": str(place)})
+        if reason == table.right_reason:
+            assert report.complete
+        else:
+            assert report.out_of - report.score == 1
+            key = misconception_of(reason)
+            assert (report.diagnosis.key if report.diagnosis else None) == (key if key in keys else None)
+    if "clash" in variant.problem.asked:
+        swapped = {"clash.part1": right["clash.part2"], "clash.part2": right["clash.part1"]}
+        assert grade(variant, right | swapped).complete
+        assert grade(variant, {**right, "clash.part1": right["clash.part2"]}).score == variant.best_score - 1
+    if "repair" in variant.problem.asked:
+        parts = [box for box in right if box.startswith("repair.")]
+        wrong = {**right, parts[-1]: "7" if right[parts[-1]].lstrip("-").isdigit() else right[parts[0]]}
+        emptied = {**right, parts[-1]: ""}
+        if len(parts) > 1:
+            assert grade(variant, emptied).score == variant.best_score - 2
+            assert grade(variant, emptied).marks[variant.blanks_by_name[parts[0]]].kind == "unreadable"
+        if wrong != right:
+            assert grade(variant, wrong).score == variant.best_score - 2
+
+
+def test_a_repair_counts_by_what_it_does() -> None:
+    """The last two dimensions from either end, in either order; sizes in symbols on a sheet in numbers."""
+    variant = sheet_of("layer-keys-not-transposed")
+    assert variant
+    right = right_texts(variant)
+    for first, second in (("-2", "-1"), ("−1", "−2"), ("2", "3"), ("3", "-2")):
+        assert grade(variant, {**right, "repair.part1": first, "repair.part2": second}).complete
+    for first, second in (("1", "2"), ("-1", "-1"), ("9", "3")):
+        assert grade(variant, {**right, "repair.part1": first, "repair.part2": second}).score == variant.best_score - 2
+    split = sheet_of("heads-split-by-view")
+    assert split
+    typed = dict(zip((f"repair.part{n}" for n in range(1, 7)), ("B", "10", "-1", "896/14", "-2", "1"), strict=True))
+    assert grade(split, right_texts(split) | typed).complete
+
+
+def test_an_unreadable_choice_is_not_wrong() -> None:
+    """Nor is a dimension that is no number."""
+    variant = sheet_of("keys-not-transposed")
+    assert variant
+    assert scored(variant, where_choice="fourth") == (1, {"unreadable": 1})
+    report = grade(variant, {**right_texts(variant), "repair.part1": "rows"})
+    assert {report.marks[variant.blanks_by_name[f"repair.part{n}"]].kind for n in (1, 2)} == {"unreadable"}
+
+
+@pytest.mark.parametrize("variant", SHEETS)
+def test_hints_follow_the_procedure_and_tell_no_answer(variant: Variant) -> None:
+    """There is one at every level for every row, and none names the wrong line as such."""
+    right = right_texts(variant)
+    for row in variant.rows:
+        wrong = {**right, **dict.fromkeys(map(variant.box, row.blanks), "")}
+        for level in HINT_LEVELS:
+            hint = write_hint(variant, grade(variant, wrong), level)
+            assert hint
+            if row.key in ("where", "why"):
+                assert answer_in_words(variant, row.key) not in hint.message
+
+
+def test_the_place_of_the_right_reason_says_nothing() -> None:
+    """Over all bugs it is about as often at each place."""
+    places = Counter[int]()
+    for bug, model in product(BUGS, MODELS[:2]):
+        if variant := sheet_of(bug, model):
+            places[variant.key["why.choice"]] += 1
+            assert len({option_text(variant, "why", number) for number in range(1, 5)}) == 4
+    assert set(places) == {1, 2, 3, 4}
+    assert max(places.values()) < 2 * min(places.values())
+
+
+def test_that_nothing_is_wrong_can_always_be_chosen() -> None:
+    """Otherwise it would be right wherever it can be."""
+    for variant in filter(None, map(sheet_of, BUGS)):
+        assert isinstance(variant.table, BugTable)
+        assert NOTHING_WRONG in variant.table.reasons
+
+
+@pytest.mark.parametrize("changed", [{"topic": "single-head"}, {"tokens_are": "columns"}, {"bug": "no-such-bug"}])
+def test_what_a_worksheet_about_a_bug_cannot_be_is_refused(changed: Mapping[str, str]) -> None:
+    """Another topic with a bug, tokens as columns, an unknown bug."""
+    settings = {**SHEET.settings, "answers": "numbers", **changed}
+    worksheet, errors = check_settings("mine", settings, LIBRARY.models, LIBRARY.wording)
+    assert worksheet is None
+    assert errors
+
+
+def test_the_topic_names_every_row_of_its_sheets() -> None:
+    """Those of all bugs, whatever the number of sides."""
+    boxes = {
+        box
+        for bug, model in product(BUGS, MODELS)
+        if (variant := sheet_of(bug, model))
+        for box in variant.blanks_by_name
+    }
+    assert boxes <= TOPICS["find-the-bug"].boxes

@@ -1,0 +1,63 @@
+"""A sheet about a program with a bug in a class: chosen, saved, checked, handed in, watched, and closed."""
+
+from __future__ import annotations
+
+from app.classes.live_snapshot import LiveSnapshots
+from app.store import Policies
+from tests.helpers.class_sheet import press
+from tests.helpers.clock import end_activity
+from tests.helpers.html_page import Page
+from tests.helpers.school import Classroom
+from tests.helpers.shipped import LIBRARY
+
+VARIANT = LIBRARY.variant("bug-one-head")
+RIGHT = {box: VARIANT.written_answer(blank) for box, blank in VARIANT.blanks_by_name.items()}
+REPAIR = {box for box in RIGHT if box.startswith("repair.")}
+
+
+def chosen(page: Page, name: str) -> list[str]:
+    """The radio buttons of a choice that are chosen."""
+    return [attributes["value"] for attributes, _ in page.find("input", name=name) if "checked" in attributes]
+
+
+def repair_boxes(page: Page) -> set[str]:
+    """The boxes of the repair on the page."""
+    return {attributes["name"] for attributes, _ in page.find("input") if attributes.get("name", "") in REPAIR}
+
+
+def test_a_choice_is_saved_marked_and_locked(classroom: Classroom) -> None:
+    """The row for the repair opens with the first check; once closed, what was chosen alone is sent again."""
+    activity = classroom.school.activity(classroom.course, None, ("bug-one-head",))
+    _, browser = classroom.join()
+    address = f"/class/{activity.id}/1"
+    assert repair_boxes(Page(browser.get(address).text)) == set()
+    press(browser, activity, "save", {**dict.fromkeys(RIGHT, ""), "where.choice": "5"})
+    assert chosen(Page(browser.get(address).text), "where.choice") == ["5"]
+    page = Page(press(browser, activity, "check", {**RIGHT, **dict.fromkeys(REPAIR, ""), "where.choice": "5"}).text)
+    assert repair_boxes(page) == REPAIR
+    assert page.marks()["where.choice"] == "wrong"
+    press(browser, activity, "hand-in", RIGHT)
+    end_activity(classroom.store, activity.id)
+    closed = Page(browser.get(address).text)
+    radios = [attributes for attributes, _ in closed.find("input", name="where.choice")]
+    assert ["disabled" in each for each in radios] == ["checked" not in each for each in radios]
+
+
+def test_where_no_check_shows_marks_the_repair_is_open_at_once(classroom: Classroom) -> None:
+    """Nobody could come back to it."""
+    activity = classroom.school.activity(classroom.course, Policies(max_attempts=1), ("bug-one-head",))
+    _, browser = classroom.join()
+    assert repair_boxes(Page(browser.get(f"/class/{activity.id}/1").text)) == REPAIR
+
+
+def test_a_class_is_seen_to_suspect_lines(classroom: Classroom) -> None:
+    """Each line with how many chose it, in drafts and in attempts, without which is right."""
+    activity = classroom.school.activity(classroom.course, None, ("bug-one-head",))
+    for name, line, what in (("Kim", "5", "save"), ("Noor", "5", "check"), ("Ana", "4", "check"), ("Bo", "", "check")):
+        _, browser = classroom.join(name)
+        press(browser, activity, what, {**RIGHT, "where.choice": line})
+    snapshot = LiveSnapshots().get(LIBRARY, classroom.store, activity)
+    bars = {bar.row.key: bar for bar in snapshot.sheets[0].rows}
+    assert [(text.split(":")[0], count) for text, count in bars["where"].chosen] == [("4", 1), ("5", 2)]
+    assert (bars["where"].right, bars["where"].wrong, bars["where"].open) == (1, 2, 1)
+    assert bars["repair"].chosen == ()
