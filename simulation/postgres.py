@@ -33,7 +33,7 @@ def postgres_server(*, durable: bool) -> Iterator[str]:
             yield url
             process = psutil.Process(server.get_pid())
             process.send_signal(signal.SIGQUIT)  # PostgreSQL's signal for an immediate shutdown
-            process.wait(10)
+            process.wait(120)
 
 
 def _configure(url: str, data: Path, *, durable: bool) -> None:

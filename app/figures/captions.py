@@ -16,7 +16,14 @@ from app.sheets.formulas import write_formula
 from app.topics.registry import FIGURE_PLANS
 from app.topics.topic import FigurePlan
 
-_KINDS: dict[str, EdgeKind] = {"N": "tokens", "M": "tokens", "W": "tokens", "1": "tokens", "d": "model"}
+_KINDS: dict[str, EdgeKind] = {
+    "N": "tokens",
+    "M": "tokens",
+    "W": "tokens",
+    "m": "tokens",
+    "N_enc": "tokens",
+    "d": "model",
+}
 
 
 def axis_name(shapes: TypedShapes, blank: Blank) -> str:
@@ -61,14 +68,16 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 def _kind(expression: Expression | None) -> EdgeKind:
     """What a length counts, for its colour.
 
-    "tokens" for those of an expert, "head" with d_h or d_v in it, what a single symbol counts, else "other".
+    "tokens" for those of an expert and without any symbol, "head" with d_h or d_v in it, what all its symbols count if
+    that is the same, else "other".
     """
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"
     if {"d_h", "d_v"} & symbols:
         return "head"
-    return _KINDS.get(min(symbols, default="1"), "other") if expression and len(symbols) < 2 else "other"
+    kinds = {_KINDS.get(symbol, "other") for symbol in symbols} or {"tokens" if expression else "other"}
+    return kinds.pop() if len(kinds) == 1 else "other"
 
 
 def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:

@@ -10,6 +10,7 @@ from typing import Literal
 from app.figures.captions import token_names
 from app.figures.lettering import label_px
 from app.figures.typed_shapes import TypedShapes
+from app.shapes.operation import Concat
 from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant
 from app.topics.topic import FigurePlan
@@ -116,9 +117,12 @@ class MatrixSizes:
         return self.shapes.table[made_by.operands[1]] if made_by and is_product else None
 
     def added_to(self, result: str) -> str:
-        """The key of the operand that is broadcast to the first one, next to which its deck is drawn; "" if none is."""
+        """The key of the operand that is broadcast or appended to the first one, next to which its deck is drawn.
+
+        "" if none is.
+        """
         made_by = self.shapes.table[result].made_by
-        return made_by.operands[1] if made_by and made_by.broadcasts else ""
+        return made_by.operands[1] if made_by and (made_by.broadcasts or isinstance(made_by, Concat)) else ""
 
     def is_drawn_transposed(self, result: str) -> bool:
         """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: its columns are summed over."""

@@ -226,7 +226,8 @@ class HintWriter:
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)
             return self._relation("sides-right" if is_right else "sides-first", blank)
-        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in self.variant.table.askable:
+        named = self.variant.topic_wording.rows
+        while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in named:
             blank = Blank(entry.made_by.operands[0], blank.field)  # “the same shape” was level 2
             entry = self.variant.table[blank.tensor]
         return self._relation("why", blank, why=row_reason(self.variant, blank.tensor).text.partition(": ")[2])
@@ -263,10 +264,12 @@ class HintWriter:
     def _made(self, blank: Blank, operation: Operation) -> str:
         """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths.
 
-        On a sheet in letters without how often heads are repeated: its sizes are answers to other boxes.
+        Left out is how many places are sliced off, and on a sheet in letters how often heads are repeated: its sizes
+        are answers to other boxes.
         """
         in_batches = operation.relation == "product" and self.variant.table.has_more_sides
         formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
+        formula = re.sub(r"\[[-:, \d]+\]", "[…]", formula)
         if self.variant.worksheet.answers == "letters":
             formula = re.sub(r"\w+ // \w+", "…", formula)
         return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)

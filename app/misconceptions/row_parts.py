@@ -71,6 +71,7 @@ QKV = ("queries", "keys", "values")
 QKV_ROWS, QKV_COLUMNS = ([f"{row}.{field}" for row in QKV] for field in MATRIX_FIELDS)
 QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "output.rows")
 KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
+WHOLE_CACHE = ("cached_numbers.count", "cache_bytes.count")  # of all layers and texts
 WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 ANGLE_ROWS, ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
 # How long a query is in first steps.

@@ -524,7 +524,8 @@ class Lookup(Operation):
 
     def code(self, shape: str = "…") -> str:
         tokens, table = self.operands
-        return f"{{{table}}}[{{{tokens}}}.squeeze()]"
+        ids = f"{{{tokens}}}.squeeze()" if len(self.sides) == 2 else f"{{{tokens}}}"
+        return f"{{{table}}}[{ids}]"
 
 
 @dataclass(frozen=True)
@@ -538,6 +539,20 @@ class LastRow(Operation):
 
     def code(self, shape: str = "…") -> str:
         return f"{{{self.of}}}[-1:]"
+
+
+@dataclass(frozen=True)
+class Slice(Operation):
+    """All along one side but the first or the last: 'b n v -> b s v'."""
+
+    drops: Literal["first", "last"] = "last"
+
+    def code(self, shape: str = "…") -> str:
+        kept = "1:" if self.drops == "first" else ":-1"
+        return f"{{{self.of}}}[{':, ' * _places(self)[0]}{kept}]"
+
+    def _fits(self) -> bool:
+        return len(self.operands) == 1 and len(_places(self)) == 1 and len(self.sides) == len(self.operand_sides[0])
 
 
 @dataclass(frozen=True)

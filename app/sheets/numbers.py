@@ -184,11 +184,14 @@ def _with_capital_unit(text: str) -> str:
 def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:
     """The text without the unit at its end, and what the unit multiplies it by: 13.5 GB is ("13.5", 10^9) in bytes.
 
-    A last word that is not a unit of this box may be a symbol: params, or 2·params, but not 2 params. Raises
-    CannotReadError for a unit of another kind of box; any other word stays in the text.
+    A last word that is not a unit of this box may be a symbol: params, or 2·params, but not 2 params. In 2·B it is one
+    even if it is also a unit of this box. Raises CannotReadError for a unit of another kind of box; any other word
+    stays in the text.
     """
     word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
     if word is None or word.start() == 0:
+        return text, 1
+    if word[0] in symbols and text[: word.start()].rstrip()[-1:] in ("*", "/"):
         return text, 1
     if unit := _UNITS[box].fullmatch(word[0]):
         return text[: word.start()], PREFIXES.get(unit[1], 1)

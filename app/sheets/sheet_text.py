@@ -56,7 +56,7 @@ _ABOUT_ROWS = {
         "norm-scale": "normed norm_scale scaled",
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
-        "list-and-column": "list column grown",
+        "list-and-column": "number_row number_column grown",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
@@ -361,12 +361,12 @@ class SheetText:
 def _size_key(problem: Problem, symbol: str) -> str:
     """The key under which the wording names a size of this sheet in the way its description does: "N-encoder" for N.
 
-    Most go by their symbol. Exceptions are N with two texts or one more token; d in a model with narrower embeddings; H
-    and G if they are equal; d_h and d_v by whether they are.
+    Most go by their symbol. Exceptions are N with two texts, or with tokens that come after it; d in a model with
+    narrower embeddings; H and G if they are equal; d_h and d_v by whether they are.
     """
     sizes, topic = problem.sizes, TOPICS[problem.topic]
     keys = {
-        "N": "N-encoder" if topic.reads_two_texts else "N-processed" if topic.adds_token else "N",
+        "N": "N-encoder" if topic.reads_two_texts else "N-processed" if topic.adds_tokens else "N",
         "d": "d-of-layers" if sizes.get("d_emb", sizes["d"]) != sizes["d"] else "d",
         "H": "heads" if sizes["G"] == sizes["H"] else "H",
         "G": "heads" if sizes["G"] == sizes["H"] else "G",
@@ -468,7 +468,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     """
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention
-    reach = tokens + TOPICS[problem.topic].adds_token  # how many tokens there are in the end
+    reach = tokens + bool(TOPICS[problem.topic].adds_tokens)  # of the first that comes after N
     # Whether a window or chunk hides tokens that would be seen without it.
     local = _LocalLayers.of(a)
     has_window = 0 < a.reach_of(local.window) < reach
@@ -521,6 +521,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
+        "training": {"training-decoder": a.encoder_decoder, "training": True},
         "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
             "chunks": has_chunks,

@@ -84,9 +84,9 @@ _GROUPS = (
 )
 # A list of N numbers meets a column of them: no error, and N times as many numbers.
 _GROWN = (
-    tensor("list", "a", "1, N", "hidden"),
-    tensor("column", "b", "N, 1", "hidden"),
-    tensor("grown", "c", "N, N", "hidden", BroadcastMultiply("list column", "1 m, n 1 -> n m")),
+    tensor("number_row", "a", "1, N", "hidden"),
+    tensor("number_column", "b", "N, 1", "hidden"),
+    tensor("grown", "c", "N, N", "hidden", BroadcastMultiply("number_row number_column", "1 m, n 1 -> n m")),
 )
 
 BROADCASTING = TensorTable("broadcasting", (*_PADDING, *_CAUSAL, *_POSITIONS, *_SCALE, *_COSINES, *_GROUPS, *_GROWN))
@@ -139,7 +139,7 @@ TOPIC = Topic(
             FigurePlan("turned-by-head", "rotary_by_head", ("turned_by_head",), "decks"),
             FigurePlan("turned-by-token", "rotary_by_token", ("turned_by_token",), "decks"),
             FigurePlan("grouped", "grouped_queries", ("grouped_scores",), "decks"),
-            FigurePlan("grown", "list", ("grown",), "decks"),
+            FigurePlan("grown", "number_row", ("grown",), "decks"),
         ),
     },
     levels=(

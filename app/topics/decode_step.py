@@ -86,7 +86,7 @@ TOPIC = Topic(
     _decode_table,
     (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ROOM_FOR_ONE_MORE, ONE_NUMBER_OF_VISIBLE_KEYS),
     uses_decoder=True,
-    adds_token=True,
+    adds_tokens=1,
     program="one-more-token",
     tables=(DECODE_STEP, WINDOWED_DECODE_STEP),
     figures={

@@ -53,13 +53,14 @@ def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
     tokens don't all read the same matrices.
     """
     parts = (
-        Count("layers_multiplied", _in_layers(architecture), "{matrices-of-layers}"),
-        Count("outside_multiplied", _outside_layers(architecture), "{matrices-outside-layers}"),
+        Count("layers_multiplied", _in_layers(architecture), "{matrices-of-layers}", unit="entries"),
+        Count("outside_multiplied", _outside_layers(architecture), "{matrices-outside-layers}", unit="entries"),
     )
     multiplied = sum((part.total for part in parts), ZERO)
     yield from parts
     formula = "{layers_multiplied} + {outside_multiplied}"
-    yield Count("multiplied", multiplied, formula, FromParts(PARTS_SUM, tuple(part.key for part in parts)))
+    both = FromParts(PARTS_SUM, tuple(part.key for part in parts))
+    yield Count("multiplied", multiplied, formula, both, unit="entries")
     yield from _of_one_token(architecture, multiplied)
     yield from _of_many_tokens(architecture, tokens, multiplied)
     # Every weight of 2 bytes that is read is multiplied and added once for each token.
@@ -197,7 +198,14 @@ TOPIC = Topic(
             after=("costs",),
             steps=(
                 ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
-                ("token_flops", "attention_flops", "prefill_flops", "decode_flops", "decode_intensity"),
+                (
+                    "token_flops",
+                    "attention_flops",
+                    "prefill_flops",
+                    "decode_flops",
+                    "decode_intensity",
+                    "prefill_intensity",
+                ),
                 ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
             ),
         ),

@@ -24,6 +24,7 @@ from app.topics import (
     attention_layer,
     bidirectional_head,
     broadcasting,
+    cache_tensor,
     costs,
     cross_attention,
     decode_step,
@@ -43,6 +44,7 @@ from app.topics import (
     scale_mask_softmax,
     single_head,
     stored_weights,
+    text_to_loss,
     three_dimensions,
     whole_model,
 )
@@ -66,7 +68,7 @@ def topic_for(key: str, architecture: Architecture, tokens: int, bug: str = "") 
     require(topic.requires, architecture, tokens)
     if bug and topic.build_for_bug:
         return topic.build_for_bug(bug, architecture, tokens)
-    return _as_in_the_model(topic.build_table(architecture, tokens), architecture)
+    return _as_in_the_model(topic.build_table(architecture, tokens), architecture, topic)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
@@ -119,11 +121,12 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest below.
 
-    A topic about the decoder alone leaves one position free. Otherwise a model that reads only one length gets that,
-    and a topic with a `token_step` a multiple of it, at least one step, if the model can take as many.
+    A topic about the decoder alone leaves positions free for the tokens that it adds. Otherwise a model that reads only
+    one length gets that, and a topic with a `token_step` a multiple of it, at least one step, if the model can take
+    as many.
     """
     if _is_about_decoder_alone(key):
-        return max(1, min(wanted, architecture.max_decoder_tokens - 1))
+        return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
     even = max(step, longest - longest % step)
     return architecture.fixed_tokens or (even if even <= architecture.max_tokens else longest)
@@ -151,11 +154,11 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
     raise TokensError(_("Decoder tokens must be a whole number from 1 to {most:,}.").format(most=longest))
 
 
-def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTable:
+def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topic) -> TensorTable:
     """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on.
 
-    A softmax is masked only if the table masks it and the model is causal; it has a position bias only if queries and
-    keys are of the same text. All other operations stay as they are.
+    A softmax is masked only if the table masks it, and the model is causal or the topic about its decoder; it has a
+    position bias only if queries and keys are of the same text. All other operations stay as they are.
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
@@ -167,7 +170,7 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture) -> TensorTa
         if isinstance(operation, Softmax):
             operation = replace(
                 operation,
-                masked=operation.masked and architecture.causal,
+                masked=operation.masked and (architecture.causal or topic.uses_decoder),
                 scale=architecture.score_scale.kind,
                 capped=bool(architecture.score_softcap),
                 position_bias=operation.of_one_text and bool(architecture.position_bias),
@@ -198,6 +201,7 @@ TOPICS: Mapping[str, Topic] = {
         broadcasting,
         decode_step,
         cross_attention,
+        cache_tensor,
         rotary_pairs,
         head_parameters,
         layer_parameters,
@@ -205,6 +209,7 @@ TOPICS: Mapping[str, Topic] = {
         lora,
         feed_forward_width,
         whole_model,
+        text_to_loss,
         parameter_count,
         experts,
         costs,
@@ -242,6 +247,8 @@ _PRACTISED = (
     "attention-layer-latent",
     "four-dimensions",
     "broadcasting",
+    "cache-tensor",
+    "text-to-loss",
     "find-the-bug",
 )
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}

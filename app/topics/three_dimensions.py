@@ -50,7 +50,7 @@ def without_repeat(key: str, table: TensorTable) -> TensorTable:
     original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
     others = (tensor for tensor in table.tensors if tensor.key not in original)
     tensors = (replace(t, made_by=t.made_by.with_operands(original)) if t.made_by else t for t in others)
-    return TensorTable(key, tuple(tensors), alike=("G", "H"))
+    return replace(table, key=key, tensors=tuple(tensors), alike=("G", "H"))
 
 
 THREE_DIMENSIONS = without_repeat("three-dimensions", GROUPED_THREE_DIMENSIONS)

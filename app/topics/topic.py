@@ -79,7 +79,7 @@ class Topic:
     reads_two_texts: there are M decoder tokens as well as N encoder tokens.
     masked: later tokens are hidden if the model is causal.
     batched: there are several inputs at once.
-    adds_token: it is about one more token than the sheet's number.
+    adds_tokens: how many more tokens than the sheet's number it is about, at most.
     program: which of the programs in app/forward/program.py runs it in torch; empty if none does.
     extra_sizes: sizes that only this topic's tables use; `extra_symbols` are their symbols, separated by spaces.
     token_step: what the number of tokens should be a multiple of, so that every row has a whole number.
@@ -102,7 +102,7 @@ class Topic:
     reads_two_texts: bool = False
     masked: bool = False
     batched: bool = False
-    adds_token: bool = False
+    adds_tokens: int = 0
     program: Program = ""
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1

@@ -41,6 +41,7 @@ def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
     page.get_by_role("button", name="Import text").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("A tiny model")
     expect(page.get_by_role("row", name="key/value heads per layer")).to_contain_text("num_key_value_heads")
+    page.get_by_text("sheets with this model").click()
     page.get_by_role("link", name="One head", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("One head of A tiny model")
     expect(page.locator('select[name="model"] option:checked')).to_have_text("A tiny model")

@@ -23,7 +23,7 @@ from tests.helpers.attention_by_hand import output_by_hand
 from tests.helpers.shipped import MODELS
 from tests.helpers.slow import one_in
 
-QUICK_MODELS = ("qwen2.5-0.5b", "gpt2", "bert-base", "bart-base")
+QUICK_MODELS = ("qwen2.5-0.5b", "bart-base")
 NUMBERS = ((10, 3), (7, 5), (100, 2), (33, 4))  # tokens and batch
 Outcome = tuple[list[list[tuple[str, tuple[int, ...]]]], str, str, int]  # shapes by line, error, message, line
 

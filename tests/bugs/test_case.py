@@ -109,7 +109,7 @@ def test_hostile_fillings_are_refused_quickly() -> None:
     shown = {
         case.repair.parts: case for case in cases_of("qwen2.5-0.5b") if case.repair and len(case.repair.blanks) > 1
     }
-    for case in [*shown.values()][::4]:
+    for case in [*shown.values()][::9]:
         for text in typed:
             assert case.repair is not None
             filled: list[str | Expression | int] = [

@@ -22,6 +22,7 @@ from app.figures.mismatch_brackets import MIN_BRACKET_PX
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
+from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
@@ -162,16 +163,17 @@ def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
     for plan, figure in ((plans[key], figure) for key, figure in figures.items()):
         one_operand = [key for key in plan.results if key in ("weights", "last_logits")]
         if plan.layout == "decks":
-            made_by = {key: table[key].made_by for key in plan.results}
-            one_operand = [
-                key for key, made in made_by.items() if made and (len(made.operands) == 1 or made.broadcasts)
-            ]
+            one_operand = [key for key in plan.results if not isinstance(table[key].made_by, Matmul)]
         expected = 0 if plan.layout in ("stack", "row") else len(plan.results) - len(one_operand)
         assert len(list(products(figure))) >= min(expected, 1), plan.key
         if plan.layout.startswith("head"):
             ((left, above, _),) = products(figure)
             letters = {box.letter for box in (left, above)}
             assert any("_" in letter for letter in letters), letters
+
+
+# Of tokens of several kinds on a sheet with tensors: read before, new, both, to be predicted, and read by an encoder.
+TOKEN_NAMES = {"tokens", "cached", "new tokens", "cached + new", "predicted", "encoder"}
 
 
 @on_every_sheet()
@@ -183,7 +185,7 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
         assert not any(arc.mismatch for arc in figure.arcs)
         if figure.flow and not figure.flow.lanes:  # a step of decks, where a name stands once
             assert max(Counter(edge.name for edge in figure.edges if edge.name).values()) == 1
-            assert all((edge.kind == "tokens") == (edge.name == "tokens") for edge in figure.edges if edge.name)
+            assert all((edge.kind == "tokens") == (edge.name in TOKEN_NAMES) for edge in figure.edges if edge.name)
             continue
         if figure.flow:  # where a name stands once in each lane, and later sides have the same colour
             names = Counter(edge.name for edge in figure.edges if edge.name)
@@ -216,13 +218,14 @@ def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
     variant = NAMED[name]
     letters = variant.letters
     for figure in right_figures(name):
-        if "scores" in figure.tensors and "queries" in figure.tensors:
+        if "scores" in figure.tensors and "queries" in figure.tensors and not variant.table.has_more_sides:
             q, k = letters["queries"], letters["keys"]
             product = f"{q} · {k}ᵀ" if variant.worksheet.tokens_are == "rows" else f"{k}ᵀ · {q}"
             assert product in figure.alt_text
         masked = [box for box in figure.boxes if box.masked]
         says_mask = "mask" in figure.alt_text.lower() or any("causal mask" in c for c in figure.captions)
-        if not (TOPICS[variant.worksheet.topic].masked and variant.architecture.causal):
+        topic = TOPICS[variant.worksheet.topic]
+        if not (topic.masked and (variant.architecture.causal or topic.uses_decoder)):
             assert not masked
             assert not says_mask
         assert {box.tensor for box in masked} <= {"weights", "mask"}

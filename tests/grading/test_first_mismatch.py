@@ -112,7 +112,8 @@ def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant
 
 def sums(variant: Variant) -> list[tuple[str, str, str]]:
     """The tensors of a sheet that add two of its rows: each with these two, as its formula has them."""
-    made = [(tensor.key, tensor.made_by.operands) for tensor in variant.table.activations if tensor.made_by]
+    tensors = [tensor for tensor in variant.table.activations if tensor.made_by and not tensor.made_by.broadcasts]
+    made = [(tensor.key, tensor.made_by.operands) for tensor in tensors if tensor.made_by]
     return [
         (key, *operands)
         for key, operands in made

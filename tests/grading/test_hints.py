@@ -22,7 +22,7 @@ from app.models.architecture import TokensError
 from app.models.read_config import build_architecture
 from app.shapes.table import MATRIX_FIELDS, Blank, Joint, OneOf, symbol_fields
 from app.sheets.library import Library
-from app.sheets.reasons import small_case
+from app.sheets.reasons import row_reason, small_case
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, TokensAre
 from app.topics.problem import problem_for
@@ -106,8 +106,9 @@ def tells(variant: Variant, sentence: str) -> bool:
 
 
 def without_rows(variant: Variant, sentence: str) -> str:
-    """A sentence without the names of rows, which are on the sheet: “KV cache at 16 bits per number”."""
-    return reduce(lambda text, row: text.replace(f"“{row.name}”", ""), variant.rows, sentence)
+    """A sentence without the names of rows and dimensions, which are on the sheet: “KV cache at 16 bits”, dim 1."""
+    unnamed = reduce(lambda text, row: text.replace(f"“{row.name}”", ""), variant.rows, sentence)
+    return re.sub(r"\bdim \d", "dim", unnamed)
 
 
 def hinted(variant: Variant, report: Report) -> list[Hint]:
@@ -459,3 +460,18 @@ def test_a_hint_points_to_no_fact_that_the_sheet_hides() -> None:
     assert hint is not None
     assert "head dimension" not in hint.message
     assert "the embedding dimension and the number of heads" in hint.message
+
+
+def test_the_third_hint_goes_on_from_a_small_case_to_the_structure(library: Library) -> None:
+    """Where no box is right that the first wrong one must equal; else that box is named. Both without a diagnosis."""
+    variant = library.variant("llama-7b")
+    structure = row_reason(variant, "queries").text.partition(": ")[2]
+    for filled, goes_on in (({}, structure), ({"input.rows": "100"}, "“Input to this head”")):
+        report = grade(variant, {"queries.rows": "77", "queries.columns": "55", **filled})
+        assert report.diagnosis is None
+        hint = write_hint(variant, report, 3)
+        assert hint
+        before, _small_case, after = hint.message.partition("A small case: ")
+        assert "“Queries” (rows and columns)" in before
+        assert goes_on in after
+        assert (structure in after) == (not filled)

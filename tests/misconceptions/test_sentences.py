@@ -43,7 +43,10 @@ def leads_to_keys(variant: Variant) -> bool:
 # What only some sheets may say, and whether it is true of this one.
 CLAIMS: dict[str, tuple[str, Callable[[Variant], bool]]] = {
     "weights add up to one": (r"(add up|sum) to one", lambda v: not v.architecture.has_sinks),
-    "each token predicts": (r"(?<!it should )predict", lambda v: v.architecture.causal),
+    "each token predicts": (
+        r"(?<!it should )predict",
+        lambda v: v.architecture.causal or TOPICS[v.worksheet.topic].uses_decoder,
+    ),
     "all tokens are attended to": (r"attends to (every|all) tokens?\b", lambda v: not v.architecture.causal),
     "the input is a text": (r"looked up|\b(a|this|the) text\b", lambda v: v.architecture.fixed_tokens is None),
     "W_Q leads into one head": (r"W_[QKV]\b.*\bhead dimension\b|W_[QKV] with W_[QKV]", projects_into_one_head),

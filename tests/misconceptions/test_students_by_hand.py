@@ -62,10 +62,10 @@ MULTIPLIED, PAIR = IN_LAYERS + 128_256 * 2048, 16 * 32 * 4 * 64
 
 
 def whole_model(entries: int) -> Boxes:
-    """What Llama 3.2 1B costs on 1000 tokens if a token is multiplied by this many entries."""
-    prefill = 2000 * entries + 1_000_000 * PAIR
+    """What Llama 3.2 1B costs on 2000 tokens if a token is multiplied by this many entries."""
+    prefill = 4000 * entries + 4_000_000 * PAIR
     return counts(
-        multiplied=entries, token_flops=2 * entries, prefill_flops=prefill, decode_flops=2 * entries + 1001 * PAIR,
+        multiplied=entries, token_flops=2 * entries, prefill_flops=prefill, decode_flops=2 * entries + 2001 * PAIR,
         training_flops=3 * prefill,
     )  # fmt: skip
 
@@ -409,6 +409,70 @@ STUDENTS = [
         },
         stored_layout={**shape(2048, 1024, "W_Q"), **shape(8, 1024, "lora_A"), **shape(2048, 8, "lora_B")},
     ),
+    # The cache of Qwen3 0.6B, 10 texts of 80 tokens, then 7 more: H = 16, G = 8, d_h = 128, 28 layers.
+    *on(
+        "cache-qwen3-0.6b",
+        one_kv_per_query_head={
+            **dims(None, 16, of="cached_keys new_keys keys"),
+            **counts(cached_numbers=91_750_400, cache_bytes=183_500_800),
+        },
+        repeat_forgotten=dims(None, 8, of="repeated_keys scores context"),
+        cache_forgets_factor=counts(cached_numbers=10 * 28 * 8 * 80 * 128, cache_bytes=45_875_200),
+        cache_of_one_text=counts(cached_numbers=4_587_520, cache_bytes=9_175_040),
+        more_than_keys_and_values_cached=counts(
+            cached_numbers=45_875_200 + 10 * 28 * 16 * 80 * 128, cache_bytes=2 * (45_875_200 + 10 * 28 * 16 * 80 * 128)
+        ),
+        bits_for_bytes=counts(cache_bytes=16 * 45_875_200),
+        all_queries_recomputed=dims(None, None, 87, of="queries scores context"),
+        only_the_new_key={**dims(None, None, 7, of="keys repeated_keys"), "scores.dim3": 7},
+        new_key_left_out={**dims(None, None, 80, of="keys repeated_keys"), "scores.dim3": 80},
+    ),
+    # After 5000 tokens of 9 texts, each of 32 layers of Mistral 7B has kept 4096.
+    Student(
+        "cache-qwen3-0.6b",
+        "window-forgotten",
+        {
+            **dims(None, None, 5000, of="cached_keys"), **dims(None, None, 5007, of="keys repeated_keys"),
+            "scores.dim3": 5007,
+            **counts(cached_numbers=9 * 32 * 8 * 5000 * 256, cache_bytes=2 * 9 * 32 * 8 * 5000 * 256),
+        },
+        "mistral-7b",
+        5000,
+    ),
+    # The decoder of Whisper tiny, 4 layers of 6 heads of 64: 9 texts of 50 tokens, and 1500 of sound.
+    *on(
+        "cache-whisper-tiny",
+        cross_attention_to_own_text=dims(None, None, 50, of="cross_keys") | {"cross_scores.dim3": 50},
+        cache_without_cross_attention=counts(
+            cached_numbers=9 * 4 * 6 * 50 * 128, cache_bytes=2 * 9 * 4 * 6 * 50 * 128
+        ),
+    ),
+    # 6 texts of 50 tokens on the way to the loss of GPT-2: d = 768, a vocabulary of 50,257.
+    *on(
+        "loss-gpt2",
+        logits_as_wide_as_model={
+            **dims(None, None, 768, of="logits shifted_logits"), **shape(None, 768, "flat_logits"),
+        },
+        targets_not_shifted={
+            **dims(None, 50, of="shifted_logits"), **shape(None, 50, "targets"), **shape(300, None, "flat_logits"),
+            "flat_targets.dim0": 300,
+        },
+        loss_of_last_position={
+            **dims(None, 1, of="logits shifted_logits"), **shape(None, 1, "targets"), **shape(6, None, "flat_logits"),
+            "flat_targets.dim0": 6,
+        },
+        vocabulary_flattened=shape(6, 49 * 50_257, "flat_logits"),
+        targets_one_hot={**shape(None, 50_257, "targets"), "flat_targets.dim0": 6 * 49 * 50_257},
+        embedding_table_as_input=dims(None, 50_257, of="embedded"),
+    ),
+    # 13 target texts of 40 tokens in T5 small, which are shifted before they are read.
+    *on(
+        "loss-t5-small",
+        decoder_input_of_another_length={
+            **shape(None, 39, "tokens"), **dims(None, 39, of="embedded final logits"),
+            **shape(13 * 39, None, "flat_logits"), "flat_targets.dim0": 13 * 39,
+        },
+    ),
     # Head 10 of 16 in Qwen3 0.6B, which reads key/value head 5 of 8: d = 1024, d_h = 128.
     *on(
         "stored-qwen3-0.6b",
@@ -453,18 +517,18 @@ STUDENTS = [
         mask_hides_earlier=counts(seen_keys=14, reversed_keys=6, turned_weights=7),
         weights_turned_alike=counts(turned_weights=7),
     ),
-    # Llama 3.2 1B on 1000 tokens: 16 layers of 2048, 32 query heads and 8 key/value heads of 64, gates of 8192; 128,256
+    # Llama 3.2 1B on 2000 tokens: 16 layers of 2048, 32 query heads and 8 key/value heads of 64, gates of 8192; 128,256
     # tokens in the vocabulary, and 1,235,814,400 parameters.
     *on(
         "model-costs-llama-3.2-1b",
         every_parameter_multiplied=whole_model(1_235_814_400),
         unembedding_forgotten={**counts(outside_multiplied=0), **whole_model(IN_LAYERS)},
         only_parameters_cost=counts(
-            prefill_flops=2000 * MULTIPLIED, decode_flops=2 * MULTIPLIED, training_flops=6000 * MULTIPLIED
+            prefill_flops=4000 * MULTIPLIED, decode_flops=2 * MULTIPLIED, training_flops=12000 * MULTIPLIED
         ),
-        backward_costs_a_forward=counts(training_flops=2 * (2000 * MULTIPLIED + 1_000_000 * PAIR)),
+        backward_costs_a_forward=counts(training_flops=2 * (4000 * MULTIPLIED + 4_000_000 * PAIR)),
         weights_read_for_each_token=counts(prefill_intensity=1),
-        decoding_reuses_weights=counts(decode_intensity=1000),
+        decoding_reuses_weights=counts(decode_intensity=2000),
     ),
     Student("model-costs-mixtral-8x7b", "optimizer-forgotten", counts(training_bytes=4 * 46_702_792_704)),
     Student(

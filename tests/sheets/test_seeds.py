@@ -62,7 +62,7 @@ def test_numbers_that_hide_are_never_drawn(sheet: str) -> None:
     for model in {variant.model.key for variant in drawn}:
         hidden = [confusable_misconceptions(variant) for variant in drawn if variant.model.key == model]
         assert len(set(hidden)) == 1
-    if "scores" in LIBRARY.worksheets[sheet].rows:
+    if "scores" in LIBRARY.worksheets[sheet].rows and str(drawn[0].table["scores"].columns) == "N":
         assert all(variant.tokens != variant.architecture.d_h for variant in drawn)
 
 

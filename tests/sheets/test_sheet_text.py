@@ -271,7 +271,10 @@ def test_the_scale_of_the_scores_is_said_as_it_is(
     assert kinds == {"none", "root", "yarn", "stated"}
 
 
-SINK_TOPICS = {"first-steps", "single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"}
+SINK_TOPICS = {
+    *("first-steps", "single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"),
+    "cache-tensor",
+}
 
 
 def test_what_no_row_needs_is_an_aside(every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]) -> None:

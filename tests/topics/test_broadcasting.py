@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -58,7 +60,7 @@ def test_torch_does_what_the_sheet_says() -> None:
     queries, cosines = torch.randn(B, T, H, width), torch.randn(T, width)
     turned = queries * cosines.view(1, T, 1, width)
     assert torch.equal(turned[2, 4, 7], queries[2, 4, 7] * cosines[4])
-    refused = [
+    refused: list[tuple[Callable[..., object], torch.Tensor, torch.Tensor]] = [
         (torch.add, scores, padding), (torch.add, scores, padding.view(B, T, 1, 1)), (torch.mul, queries, cosines),
         (torch.matmul, torch.randn(H, T, width), torch.randn(G, width, T)),
     ]  # fmt: skip

@@ -167,8 +167,8 @@ def test_every_row_of_a_sheet_follows_from_the_entries_of_matrices() -> None:
     entries = right["layers_multiplied.count"]
     pairs = right["attention_flops.count"]
     wrong = {
-        "multiplied.count": entries, "token_flops.count": 2 * entries, "prefill_flops.count": 2000 * entries + pairs,
-        "training_flops.count": 3 * (2000 * entries + pairs),
+        "multiplied.count": entries, "token_flops.count": 2 * entries, "prefill_flops.count": 4000 * entries + pairs,
+        "training_flops.count": 3 * (4000 * entries + pairs),
     }  # fmt: skip
     marks = grade(variant, {box: str(number) for box, number in {**right, **wrong}.items()}).marks
     followed = {blank.tensor for blank, mark in marks.items() if mark.kind == "follows"}

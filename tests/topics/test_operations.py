@@ -29,6 +29,7 @@ from app.shapes.operation import (
     Reshape,
     Rope,
     SelectRows,
+    Slice,
     Softmax,
     Transpose,
     Unsqueeze,
@@ -40,7 +41,8 @@ from app.topics.single_head import SINGLE_HEAD
 from tests.helpers.every_family import possible
 
 TOKENS = 12  # sent to experts evenly in every family
-WORDS = {"norm": "layer_norm", "attention": "same", "activation": "gelu", "scaled-scores": "({scores} / {d_h} ** 0.5)"}
+WORDS = {"norm": "layer_norm", "attention": "same", "activation": "gelu", "scaled-scores": "({scores} / {d_h} ** 0.5)",
+         "transformer": "same"}  # fmt: skip
 
 
 def rope(numbers: Numbers, angles: Numbers) -> Numbers:
@@ -61,6 +63,7 @@ CALLED: Mapping[str, Callable[..., object]] = {
     "layer_norm": lambda numbers: torch.nn.functional.layer_norm(numbers, numbers.shape[-1:]),
     "same": torch.clone,
     "RoPE": rope,
+    "shift_right": lambda ids: torch.nn.functional.pad(ids[:, :-1], (1, 0)),
 }
 
 
@@ -102,7 +105,7 @@ def executed(table: TensorTable, sizes: Mapping[str, int]) -> int:
         operation = each.made_by
         if operation is None or each.key in made:
             made.setdefault(each.key, torch.randn(shapes[each.key], generator=generator))
-            if each.key == "tokens":
+            if each.key in ("tokens", "targets"):
                 made[each.key] = torch.zeros(shapes[each.key], dtype=torch.long)
             continue
         shape = ", ".join(map(str, shapes[each.key]))
@@ -205,6 +208,7 @@ def test_every_operation_makes_the_shapes_that_its_table_declares(topic: str) ->
         (Repeat, "keys", "g n e -> g n e"),
         (Lookup, "tokens embedding", "n i v d -> n d"),
         (LargestWeights, "logits", "N e -> N k"),
+        (Slice, "logits", "b n v -> b s w"),
         (SelectRows, "input", ""),
         (AddExperts, "", "m d -> n d"),
     ],

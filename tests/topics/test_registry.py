@@ -82,9 +82,14 @@ def test_heads_and_layers_can_be_run() -> None:
 
 
 def test_only_cross_attention_reads_two_texts() -> None:
-    """It takes the decoder's sizes, as a decode step does."""
+    """It takes the decoder's sizes, as topics do that are about what a decoder writes."""
     assert [key for key, spec in TOPICS.items() if spec.reads_two_texts] == ["cross-attention"]
-    assert [key for key, spec in TOPICS.items() if spec.uses_decoder] == ["decode-step", "cross-attention"]
+    assert [key for key, spec in TOPICS.items() if spec.uses_decoder] == [
+        "decode-step",
+        "cross-attention",
+        "cache-tensor",
+        "text-to-loss",
+    ]
 
 
 def formula(topic: str, model: str, key: str) -> str:

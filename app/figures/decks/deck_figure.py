@@ -18,6 +18,7 @@ from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, fas
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import with_free_labels
 from app.figures.pen import Pen
+from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
@@ -46,15 +47,15 @@ class _DeckFigure:
     def sketch(self) -> Sketch:
         """Draw every deck, then what joins or separates them, then move labels to free places."""
         left = self._deck(self.plan.left)
-        sides = _outer_sides(left, has_arc=bool(self.pen.sizes.operand_above(self.plan.results[0])))
+        is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
+        sides = _outer_sides(left, has_arc=is_product)
         self.placed[self.plan.left] = with_edges(self.pen, left, sides, self.named)
         for key in self.plan.results:
-            operand = self.pen.sizes.operand_above(key)
-            if operand:
-                self._place_product(key, operand.key)
+            made_by = self.pen.shapes.table[key].made_by
+            if isinstance(made_by, Matmul):
+                self._place_product(key, made_by.operands[1])
                 continue
             if added := self.pen.sizes.added_to(key):
-                made_by = self.pen.shapes.table[key].made_by
                 self._place_step(added, made_by.sign if made_by else "", of=key)
             self._place_step(key, "=" if added else "→", of=key)
         decks = [*self.placed.values(), *self.above.values()]

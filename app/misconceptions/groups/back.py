@@ -35,7 +35,66 @@ GROUP = (
         on("whole-model", each("2*d", "residual.columns", "layer_output.columns"), {"residual.columns": "2*d"}),
     ),
     # The last vectors are taken for the prediction itself.
-    Misconception("logits-as-wide-as-model", 40, on("whole-model", each("d", "logits.columns", "last_logits.columns"))),
+    Misconception(
+        "logits-as-wide-as-model",
+        40,
+        {
+            **on("whole-model", each("d", "logits.columns", "last_logits.columns")),
+            **on("text-to-loss", each("d", "logits.dim2", "shifted_logits.dim2", "flat_logits.columns")),
+        },
+    ),
+    # Prediction and target of one position are the same token: nothing is dropped.
+    Misconception(
+        "targets-not-shifted",
+        161,
+        on(
+            "text-to-loss",
+            each("N", "shifted_logits.dim1", "targets.columns") | each("B*N", "flat_logits.rows", "flat_targets.dim0"),
+            each("N", "targets.columns") | each("B*N", "flat_targets.dim0"),
+        ),
+        lambda architecture: not architecture.encoder_decoder,
+    ),
+    # A decoder's input is taken to be longer by its start token, or its logits to be shifted like those of GPT.
+    Misconception(
+        "decoder-input-of-another-length",
+        162,
+        on(
+            "text-to-loss",
+            each("N + 1", "tokens.columns", "embedded.dim1", "final.dim1", "logits.dim1")
+            | each("B*N + B", "flat_logits.rows"),
+            each("N + 1", "tokens.columns"),
+            each("N - 1", "tokens.columns", "embedded.dim1", "final.dim1", "logits.dim1")
+            | each("B*N - B", "flat_logits.rows", "flat_targets.dim0"),
+            each("B*N - B", "flat_logits.rows", "flat_targets.dim0"),
+        ),
+        lambda architecture: architecture.encoder_decoder,
+    ),
+    # As in generation, where only the last position is needed.
+    Misconception(
+        "loss-of-last-position",
+        163,
+        on(
+            "text-to-loss",
+            each("1", "logits.dim1", "shifted_logits.dim1", "targets.columns")
+            | each("B", "flat_logits.rows", "flat_targets.dim0"),
+            each("1", "logits.dim1"),
+        ),
+    ),
+    # Each text is flattened by itself, .view(B, -1).
+    Misconception(
+        "vocabulary-flattened",
+        164,
+        on(
+            "text-to-loss",
+            {"flat_logits.rows": "B", "flat_logits.columns": "N*V - V"},
+            {"flat_logits.rows": "B", "flat_logits.columns": "N*V"},
+        ),
+    ),
+    Misconception(
+        "targets-one-hot",
+        165,
+        on("text-to-loss", {"targets.columns": "V", "flat_targets.dim0": "V*right"}, {"flat_targets.dim0": "V*right"}),
+    ),
     # W_O is written like the other three, from d to d_v.
     Misconception(
         "output-like-the-others",

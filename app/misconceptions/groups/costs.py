@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception
-from app.misconceptions.row_parts import each, on
+from app.misconceptions.row_parts import WHOLE_CACHE, each, on
 from app.topics.model_costs import BYTES_IN_TRAINING
 
 _WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
@@ -28,14 +28,17 @@ GROUP = (
     Misconception(
         "cache-forgets-factor",
         28,
-        on(
-            "costs",
-            # Scaled from the right number, in which a sliding window counts no token that it drops.
-            each("right*H/G", *_CACHE),
-            each("right/2", *_CACHE),
-            each("right*H/G/2", *_CACHE),
-            each("right/L", *_CACHE),
-        ),
+        {
+            **on(
+                "costs",
+                # Scaled from the right number, in which a sliding window counts no token that it drops.
+                each("right*H/G", *_CACHE),
+                each("right/2", *_CACHE),
+                each("right*H/G/2", *_CACHE),
+                each("right/L", *_CACHE),
+            ),
+            **on("cache-tensor", each("right/2", *WHOLE_CACHE), each("right/L", *WHOLE_CACHE)),
+        },
     ),
     Misconception(
         "flops-are-macs",
@@ -55,6 +58,7 @@ GROUP = (
         56,
         {
             **on("costs", each("8*right", *_WEIGHTS_BYTES, *_CACHE), each("8*right", *_WEIGHTS_BYTES)),
+            **on("cache-tensor", {"cache_bytes.count": "8*right"}),
             **on("model-costs", each("8*right", *_TRAINING_BYTES)),
         },
     ),

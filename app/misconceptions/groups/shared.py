@@ -29,6 +29,7 @@ def _is_of_grouped_queries(architecture: Architecture) -> bool:
 
 _KV_COLUMNS = QKV_COLUMNS[1:]
 _FEWER_SCORES = {**each("G, right, right", *REPEATED, "scores", "weights", "context")}
+_HEADS_OF_NEW = [f"{row}.dim1" for row in (*REPEATED, "scores", "weights", "context")]  # with a cache
 
 GROUP = (
     Misconception(
@@ -36,7 +37,7 @@ GROUP = (
         15,
         on(
             f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth"
-            " stored-weights model-costs",
+            " stored-weights model-costs cache-tensor",
             Prediction(substitutions={"G": "H"}),
         ),
         _has_grouped_queries,
@@ -86,12 +87,15 @@ GROUP = (
     Misconception(
         "repeat-forgotten",
         70,
-        in_dimensions(
-            _FEWER_SCORES,
-            {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
-            each("G, right, right", *REPEATED),
-            each("G, right, right", "scores", "weights"),
-        ),
+        {
+            **in_dimensions(
+                _FEWER_SCORES,
+                {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
+                each("G, right, right", *REPEATED),
+                each("G, right, right", "scores", "weights"),
+            ),
+            **on("cache-tensor", each("G", *_HEADS_OF_NEW), each("G", "scores.dim1", "weights.dim1")),
+        },
         _has_grouped_queries,
     ),
     # Query head j is taken to read key/value head j mod G, as with repeat in place of repeat_interleave; seen in

@@ -86,7 +86,8 @@ GROUP = (
         "width-always-divided",
         19,
         on(
-            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} stored-weights",
+            f"{HEADS_AND_LAYER} layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} stored-weights "
+            "cache-tensor",
             Prediction(substitutions=_EVEN_SHARES),
         ),
         _is_no_even_share,

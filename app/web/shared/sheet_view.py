@@ -371,7 +371,8 @@ def exhibit_link(variant: Variant) -> ExhibitLink | None:
     query = {"model": variant.model.key, "tokens": variant.tokens, "step": 1}
     if variant.worksheet.topic == DECODE_TOPIC:
         return ExhibitLink("show_token", url_for("show_token", **query))
-    is_layer = TOPICS[variant.worksheet.topic].subject == "layer" and "context" in variant.table.by_key
+    topic = TOPICS[variant.worksheet.topic]
+    is_layer = topic.subject == "layer" and not topic.uses_decoder and "context" in variant.table.by_key
     if is_layer and unmet(SEVERAL_HEADS, variant.architecture, variant.tokens) is None:
         return ExhibitLink("show_heads", url_for("show_heads", **query, groups=variant.architecture.G))
     return None

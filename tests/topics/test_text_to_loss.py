@@ -1,0 +1,130 @@
+"""From token ids to the loss: the shapes, and the loss itself, are those of transformers' own models in training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from app.models.read_config import build_architecture
+from app.topics.problem import problem_for
+from app.topics.registry import refusal
+from tests.helpers.every_family import TOKENS, possible
+from tests.helpers.shipped import MODELS
+
+Shapes = dict[str, tuple[int, ...]]
+DECODERS = [
+    (GPT2LMHeadModel, GPT2Config(n_embd=12, n_head=3, n_layer=2, vocab_size=50, n_positions=40)),
+    (
+        Qwen3ForCausalLM,
+        Qwen3Config(
+            hidden_size=12, num_attention_heads=4, num_key_value_heads=2, head_dim=6, num_hidden_layers=1,
+            vocab_size=60, intermediate_size=20, max_position_embeddings=40,
+        ),
+    ),
+]  # fmt: skip
+ENCODER_DECODERS = [
+    (
+        T5ForConditionalGeneration,
+        T5Config(  # type: ignore[call-arg]  # any field of a config.json
+            d_model=12, num_heads=3, d_kv=4, num_layers=1, vocab_size=50, d_ff=20, decoder_start_token_id=0,
+        ),
+    ),
+    (
+        BartForConditionalGeneration,
+        BartConfig(
+            d_model=12, encoder_attention_heads=3, decoder_attention_heads=3, encoder_layers=1, decoder_layers=1,
+            vocab_size=50, encoder_ffn_dim=20, decoder_ffn_dim=20, max_position_embeddings=40,
+            decoder_start_token_id=2,
+        ),
+    ),
+]  # fmt: skip
+
+
+def sheet_of(model_class: Any, config: Any) -> tuple[dict[str, int], Shapes]:
+    """The sizes and the shapes of a model's sheet."""
+    fields = {**config.to_dict(), "architectures": [model_class.__name__]}
+    problem = problem_for("text-to-loss", build_architecture(fields, "The model"), (), TOKENS)
+    return dict(problem.sizes), problem.table.shapes(problem.sizes)
+
+
+def some_ids(sizes: dict[str, int]) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randint(3, sizes["V"], (sizes["B"], TOKENS))
+
+
+def of_sheet(made: dict[str, torch.Tensor]) -> Shapes:
+    return {key: tuple(tensor.shape) for key, tensor in made.items()}
+
+
+@pytest.mark.parametrize(("model_class", "config"), DECODERS)
+def test_the_loss_of_a_language_model_is_that_of_its_shifted_logits(model_class: Any, config: Any) -> None:
+    """Whatever a model's own loss does, it is the mean over B·(N − 1) predictions of a next token."""
+    sizes, shapes = sheet_of(model_class, config)
+    model, tokens = model_class(config).eval(), some_ids(sizes)
+    with torch.no_grad():
+        result = model(tokens, labels=tokens, output_hidden_states=True)
+    shifted, targets = result.logits[:, :-1], tokens[:, 1:]
+    made = {
+        "tokens": tokens, "embedding": model.get_input_embeddings().weight,
+        "embedded": model.get_input_embeddings()(tokens), "final": result.hidden_states[-1],
+        "output_head": model.get_output_embeddings().weight.T, "logits": result.logits, "shifted_logits": shifted,
+        "targets": targets, "flat_logits": shifted.reshape(-1, sizes["V"]), "flat_targets": targets.reshape(-1),
+    }  # fmt: skip
+    assert of_sheet(made) == shapes
+    assert torch.allclose(made["final"] @ made["output_head"], made["logits"], atol=1e-5)
+    assert torch.allclose(cross_entropy(made["flat_logits"], made["flat_targets"]), result.loss, atol=1e-6)
+
+
+@pytest.mark.parametrize(("model_class", "config"), ENCODER_DECODERS)
+def test_the_loss_of_a_decoder_needs_no_shift_of_its_logits(model_class: Any, config: Any) -> None:
+    """Its input is shifted instead, by the model itself, so every position of a target text counts."""
+    sizes, shapes = sheet_of(model_class, config)
+    model, targets = model_class(config).eval(), some_ids(sizes)
+    with torch.no_grad():
+        result = model(input_ids=targets[:, :5], labels=targets, output_hidden_states=True)
+    tokens = torch.cat((torch.full_like(targets[:, :1], config.decoder_start_token_id), targets[:, :-1]), dim=1)
+    with torch.no_grad():
+        again = model(input_ids=targets[:, :5], decoder_input_ids=tokens)
+    assert torch.allclose(again.logits, result.logits, atol=1e-5)
+    made = {
+        "targets": targets, "tokens": tokens, "embedding": model.get_input_embeddings().weight,
+        "embedded": model.get_input_embeddings()(tokens), "final": result.decoder_hidden_states[-1],
+        "output_head": model.get_output_embeddings().weight.T, "logits": result.logits,
+        "flat_logits": result.logits.reshape(-1, sizes["V"]), "flat_targets": targets.reshape(-1),
+    }  # fmt: skip
+    assert of_sheet(made) == shapes
+    assert torch.allclose(cross_entropy(made["flat_logits"], made["flat_targets"]), result.loss, atol=1e-6)
+
+
+def test_only_language_models_have_a_sheet() -> None:
+    """Those whose logits are over the vocabulary, one embedding table before the layers and one matrix after them."""
+    for a in possible("text-to-loss"):
+        assert a.has_lm_head, a.name
+        assert a.causal or a.encoder_decoder, a.name
+        assert a.all_sizes.get("d_emb", a.d) == a.d, a.name
+
+
+@pytest.mark.parametrize("model", ["bert-base", "modernbert-base", "vit-base"])
+def test_encoders_are_refused(model: str) -> None:
+    """They predict no next token."""
+    tokens = MODELS[model].fixed_tokens or 50
+    assert "does not predict a next token" in (refusal("text-to-loss", MODELS[model], tokens) or "")
+
+
+def test_a_text_of_one_token_has_no_next_one() -> None:
+    """In a decoder's target text, the start token comes before it."""
+    assert "choose at least 2 tokens" in (refusal("text-to-loss", MODELS["gpt2"], 1) or "")
+    assert refusal("text-to-loss", MODELS["t5-small"], 1) is None
