@@ -153,7 +153,7 @@ class HintWriter:
         if right is not None:
             steps.append(self._say("equal", side=self._side("side", first), other=self._side("side-within", right)))
         entry = self.variant.table.sized(first.tensor)
-        if right is None and (not steps or isinstance(entry, Count) or entry.made_by):
+        if right is None and (not steps or not isinstance(entry, Tensor) or entry.made_by):
             steps.append(self._next_step(first))
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
 
