@@ -33,7 +33,7 @@ def sheets(topic: str, models: str, answers: Answers, tokens_are: TokensAre) -> 
         with suppress(TopicError, TokensError, WorksheetError):
             tokens = possible_tokens(topic, architecture, 60)
             table = topic_for(topic, architecture, tokens)
-            if tokens_are == "columns" and table.has_more_sides:  # which no worksheet may be
+            if tokens_are == "columns" and table.tokens_are_rows:  # which no worksheet may be
                 continue
             rows = tuple(key for key in table.askable if key in named)
             worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, tokens_are=tokens_are)
