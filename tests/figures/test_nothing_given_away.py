@@ -35,7 +35,7 @@ def written(figure: Figure) -> Iterator[str]:
 
 
 def with_other_sizes(variant: Variant) -> Variant:
-    """The same sheet of a model that is larger in every size, with half of the tokens.
+    """The same sheet of a model that is larger in every size, with half of the tokens if they fill the same windows.
 
     Unchanged on a sheet about the width of a feed-forward block, which must follow a rule; it has bars alone.
     """
@@ -44,9 +44,12 @@ def with_other_sizes(variant: Variant) -> Variant:
         return variant
     sizes = {name: getattr(architecture, name) * factor for name, factor in zip(SIZES, (3, 5, 5, 11), strict=True)}
     extra = {name: size * 13 for name, size in architecture.extra.items() if name.startswith("d_")}
-    tokens = variant.tokens if "E" in variant.sizes else variant.tokens // 2  # which experts divide among themselves
     larger = replace(architecture, **sizes, extra={**architecture.extra, **extra})
-    return replace(variant, model=replace(variant.model, architecture=larger), tokens=tokens)
+    other = replace(variant, model=replace(variant.model, architecture=larger))
+    if "E" in variant.sizes:
+        return other  # experts divide the tokens among themselves
+    shorter = replace(other, tokens=variant.tokens // 2)
+    return shorter if shorter.table.key == variant.table.key else other
 
 
 def check(variant: Variant) -> None:
