@@ -152,8 +152,8 @@ class HintWriter:
             steps.append(self._say(form, sizes=self._and(sizes), row=row, case=case.text))
         if right is not None:
             steps.append(self._say("equal", side=self._side("side", first), other=self._side("side-within", right)))
-        entry = self.variant.table.askable[first.tensor]
-        if right is None and (not steps or isinstance(entry, Count) or entry.made_by):
+        entry = self.variant.table.sized(first.tensor)
+        if right is None and (not steps or not isinstance(entry, Tensor) or entry.made_by):
             steps.append(self._next_step(first))
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
 

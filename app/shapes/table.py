@@ -22,13 +22,13 @@ from app.shapes.operation import ONE_SIDE, Operation, axes_in
 
 BlankField = Literal[
     "rows", "columns", "dim0", "dim1", "dim2", "dim3", "count", "choice",
-    "part1", "part2", "part3", "part4", "part5", "part6", "part7", "part8",
+    "part1", "part2", "part3", "part4", "part5", "part6",
 ]  # fmt: skip
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 # The sides of a tensor that is no matrix, in the order in which PyTorch prints tensor.shape.
 DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
 # The boxes of a row that are marked together.
-PARTS: tuple[BlankField, ...] = ("part1", "part2", "part3", "part4", "part5", "part6", "part7", "part8")
+PARTS: tuple[BlankField, ...] = ("part1", "part2", "part3", "part4", "part5", "part6")
 CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
 PartKind = Literal["size", "dimension", "word"]
 Filling = Expression | int | str  # what a part is filled with: a size, a number or a word

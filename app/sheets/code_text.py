@@ -1,7 +1,6 @@
 """The sentences of a sheet about a program with a bug: its options, why a row is right, and hints.
 
-They are in the wording of the topic, under "reasons": `where-LINE` for the line, hints under `hint-`. A reason for the
-bug is a misconception, and has its sentences in the wording of misconceptions.
+They are in the wording of the topic, under "code", and in that of the bugs.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def code_shown(variant: Variant) -> CodeShown | None:
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
     if witness is None:
         return None
-    words = variant.topic_wording.reasons
+    words = variant.topic_wording.code
     caption = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
     if witness.probe in MEASURED:
         return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
@@ -84,11 +83,11 @@ def asks_in_vain_for_repair(variant: Variant) -> bool:
 
 def option_text(variant: Variant, row: str, option: int) -> str:
     """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
-    case, reasons = _case(variant), variant.topic_wording.reasons
+    case, words = _case(variant), variant.topic_wording.code
     if row == "why":
         reason = _table(variant).reasons[option - 1]
-        return reasons[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
-    return reasons["none"] if option == NO_LINE else case.lines[option - 1]
+        return words[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
+    return words["none"] if option == NO_LINE else case.lines[option - 1]
 
 
 def option_label(variant: Variant, row: str, option: int) -> str:
@@ -109,14 +108,14 @@ def answer_in_words(variant: Variant, row: str) -> str:
 
 def code_reason(variant: Variant, row: str) -> str:
     """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
-    case, reasons = _case(variant), variant.topic_wording.reasons
+    case, words = _case(variant), variant.topic_wording.code
     if line := _table(variant).line_of(row):
-        return reasons["traced"].format(line=line, code=case.lines[line - 1])
+        return words["traced"].format(line=line, code=case.lines[line - 1])
     if row == "why":
         return variant.wording.bugs.bugs[case.bug.key].explanation
     if row == "repair":
-        return reasons["repair"].format(code=repaired_line(variant))
-    sentence = reasons[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
+        return words["repair"].format(code=repaired_line(variant))
+    sentence = words[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
     witness = case.witness or _table(variant).witness
     return f"{sentence} {variant.wording.bugs.probes[witness.probe].right}" if witness and row == "where" else sentence
 
@@ -133,10 +132,10 @@ def repaired_line(variant: Variant) -> str:
 
 def code_hint(variant: Variant, blank: Blank, level: int) -> str:
     """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it."""
-    case, reasons = _case(variant), variant.topic_wording.reasons
+    case, words = _case(variant), variant.topic_wording.code
     row = "line" if _table(variant).line_of(blank.tensor) else blank.tensor
     how = "-loud" if case.raises_at else "-silent"
-    return reasons[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]
+    return words[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]
 
 
 def _case(variant: Variant) -> BugCase:

@@ -475,7 +475,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     has_chunks = 0 < local.chunk < reach
     has_cache = a.has_kv_cache
     is_masked = a.causal or has_window or has_chunks
-    has_lm_head, order = a.has_lm_head, fused_order(a)
+    has_lm_head, order, case = a.has_lm_head, fused_order(a), problem.case
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -579,19 +579,13 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},
-        "code": _code_forms(problem),
-    }
-
-
-def _code_forms(problem: Problem) -> Mapping[str, bool]:
-    """What a description says about a program with a bug, by what the program is of; nothing on any other sheet."""
-    if (case := problem.case) is None:
-        return {}
-    return {
-        "code-head": "H" not in case.sizes,
-        "code-two-texts": case.program.two_texts,
-        "code-decoding": case.program.decodes,
-        "code": True,
+        "code": {
+            "": case is None,
+            "code-head": case is not None and "H" not in case.sizes,
+            "code-two-texts": case is not None and case.program.two_texts,
+            "code-decoding": case is not None and case.program.decodes,
+            "code": True,
+        },
     }
 
 

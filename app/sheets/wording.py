@@ -97,8 +97,8 @@ class TopicWording(WordingPart):
     and `steps` those of a sheet in steps that have a question and a reason;
     `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge ("each.rows"). `run_button` is empty
     if the topic can't be run. `axis_names` are by the size in the table. `reasons` say why a row is right, by its key;
-    `row_things` what each row of a matrix is for, such as a token. The sections of sheets.toml that have the names of
-    the fields from `description` to `row_things` hold what several topics share.
+    `row_things` what each row of a matrix is for, such as a token; `code` what sheets about a program say. The sections
+    of sheets.toml that have the names of the fields from `description` to `row_things` hold what several topics share.
     """
 
     name: str
@@ -120,6 +120,7 @@ class TopicWording(WordingPart):
     axis_names: Sentences = {}
     reasons: Sentences = {}
     row_things: Sentences = {}
+    code: Sentences = {}
     figures: Mapping[str, FigureWording] = {}
 
     def title_for(self, name: str, architecture: Architecture) -> str:

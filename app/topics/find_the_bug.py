@@ -27,12 +27,12 @@ NO_WORD = "∅"  # the word that leaves a blank of a repair empty
 NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BugTable(TensorTable):
     """The shapes after some lines of a program, and the questions about its bug.
 
     `reasons` are the wrong ones and `right_reason`, in the order in which they are shown: it depends on the bug and on
-    the sizes. `witness` is what a program in which nothing is wrong shows.
+    the sizes. `witness` is what a program in which nothing is wrong shows. Each table equals only itself.
     """
 
     case: BugCase | None = None

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -52,6 +53,9 @@ def tables_of(topic: str) -> frozenset[TensorTable]:
         for tokens in (40, 5000):
             with suppress(TopicError):
                 tables.add(topic_for(topic, architecture, architecture.fixed_tokens or tokens))
+    for bug, model in product(TOPICS[topic].bugs, ("qwen2.5-0.5b", "gpt2", "bart-base")):
+        with suppress(TopicError):
+            tables.add(topic_for(topic, LIBRARY.models[model].architecture, 10, bug))
     return frozenset(tables)
 
 
@@ -77,7 +81,7 @@ def braces(text: str) -> list[str]:
 def hints_of_rows() -> set[str]:
     """The keys of the hints that tensors and counts have for themselves."""
     tables = set[TensorTable]().union(*map(tables_of, TOPICS))
-    return {entry.hint for table in tables for entry in table.askable.values() if entry.hint}
+    return {entry.hint for table in tables for entry in (*table.tensors, *table.counts) if entry.hint}
 
 
 def reasons_of_operations() -> set[str]:
@@ -186,7 +190,8 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         yield from (f"{topic}.figures.{key}" for key in missing | (words.figures.keys() - figures))
         asked_rows = {key: row for table in tables_of(topic) for key, row in table.askable.items()}
         yield from (f"{topic}.rows.{key}" for key in words.rows.keys() - asked_rows.keys())
-        blanks = [Blank(key, side) for key in words.rows if key in asked_rows for side in asked_rows[key].fields]
+        rows = {(key, row.fields) for table in tables_of(topic) for key, row in table.askable.items()}
+        blanks = [Blank(key, side) for key, sides in rows if key in words.rows for side in sides]
         nudges = {str(blank) if str(blank) in words.nudges else f"each.{blank.field}" for blank in blanks}
         yield from (f"{topic}.nudges.{key}" for key in nudges ^ words.nudges.keys())
     shown = [key for topic in TOPICS for key in figures_asked(topic)]

@@ -33,8 +33,7 @@ def two_layers(model: str, model_class: Any) -> Any:
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     config._attn_implementation = "eager"  # which returns the weights
     with torch.device("meta"):
-        is_auto = model_class is AutoModelForCausalLM
-        return (AutoModelForCausalLM.from_config(config) if is_auto else model_class(config)).eval()
+        return getattr(model_class, "from_config", model_class)(config).eval()
 
 
 def ids(batch: int, tokens: int) -> torch.Tensor:
@@ -50,7 +49,8 @@ def shapes_in(tensors: Any) -> set[Shape]:
 def test_a_decoder_keeps_what_transformers_keeps(model: str) -> None:
     """Keys and values after prefill, then with several new tokens; the weights of these; the numbers in all layers."""
     problem, shapes = problem_of(model)
-    sizes, cache, network = problem.sizes, DynamicCache(), two_layers(model, AutoModelForCausalLM)
+    cache: Any = DynamicCache()
+    sizes, network = problem.sizes, two_layers(model, AutoModelForCausalLM)
     with torch.no_grad():
         network(ids(sizes["B"], TOKENS), past_key_values=cache, use_cache=True)
         keys, values = [layer.keys for layer in cache.layers], [layer.values for layer in cache.layers]
@@ -74,7 +74,7 @@ def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, model_class: A
     """They stay as they are while the decoder gets more tokens."""
     problem, shapes = problem_of(model)
     sizes, network = problem.sizes, two_layers(model, model_class)
-    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    cache: Any = EncoderDecoderCache(DynamicCache(), DynamicCache())
     encoded = (torch.zeros((sizes["B"], sizes["N_enc"], sizes["d"]), device="meta"),)
     with torch.no_grad():
         for name, tokens in (("cached_keys", TOKENS), ("keys", sizes["m"])):
@@ -98,7 +98,7 @@ def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, model_class: A
 def test_a_full_window_keeps_what_transformers_keeps(tokens: int) -> None:
     """Mistral 7B sees 4096 tokens: a rolling cache holds as many, and drops the oldest before new ones come."""
     problem, shapes = problem_of("mistral-7b", tokens)
-    layer = StaticSlidingWindowLayer(max_cache_len=4096, sliding_window=4096)
+    layer: Any = StaticSlidingWindowLayer(max_cache_len=4096, sliding_window=4096)
     before, new = (
         torch.zeros((problem.sizes["B"], problem.sizes["G"], count, problem.sizes["d_h"]), device="meta")
         for count in (tokens, problem.sizes["m"])

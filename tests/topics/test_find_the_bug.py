@@ -42,7 +42,7 @@ def sheet_of(bug: str, model: str = "qwen2.5-0.5b", answers: Answers = "numbers"
 SHEETS = [
     pytest.param(variant, id=f"{bug} {model} {answers}")
     for bug, (model, answers) in product(BUGS, (("qwen2.5-0.5b", "numbers"), ("gpt2", "letters")))
-    if (variant := sheet_of(bug, model, answers))  # type: ignore[arg-type]
+    if (variant := sheet_of(bug, model, answers))
 ]
 
 

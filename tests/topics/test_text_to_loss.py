@@ -38,7 +38,7 @@ DECODERS = [
 ENCODER_DECODERS = [
     (
         T5ForConditionalGeneration,
-        T5Config(
+        T5Config(  # type: ignore[call-arg]  # any field of a config.json
             d_model=12, num_heads=3, d_kv=4, num_layers=1, vocab_size=50, d_ff=20, decoder_start_token_id=0,
         ),
     ),

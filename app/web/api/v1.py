@@ -88,7 +88,7 @@ class RowEntry(BaseModel):
     note: str
     boxes: list[str] = Field(
         description="What answers are given by: {key}.rows, {key}.columns, {key}.dim0 to .dim3, {key}.count, "
-        "{key}.choice, {key}.part1 to .part8."
+        "{key}.choice, {key}.part1 to .part6."
     )
     points: int = Field(description="What each box is worth, or all boxes that are marked together; 1 by default.")
     options: dict[str, str] = Field(description="What is chosen from, by the number that is the answer.")
