@@ -109,8 +109,8 @@ def answer_in_words(variant: Variant, row: str) -> str:
 def code_reason(variant: Variant, row: str) -> str:
     """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
     case, words = _case(variant), variant.topic_wording.code
-    if line := _table(variant).line_of(row):
-        return words["traced"].format(line=line, code=case.lines[line - 1])
+    if _table(variant).line_of(row):
+        return words["traced"]
     if row == "why":
         return variant.wording.bugs.bugs[case.bug.key].explanation
     if row == "repair":

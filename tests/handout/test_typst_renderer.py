@@ -19,6 +19,7 @@ from app.handout.symbol_pieces import SymbolSplitter
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
+from app.sheets.code_text import code_shown
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
@@ -60,6 +61,8 @@ def squeezed(text: str) -> str:
 def given(variant: Variant) -> str:
     """What a sheet tells its students."""
     rows = (f"{row.letter} {asked(variant, row)} {row.note}" for row in variant.rows)
+    code = code_shown(variant)
+    program = (*map(str, range(13)), str(code)) if code else ()  # with the numbers of its lines
     texts = (
         variant.title,
         variant.text.description,
@@ -67,6 +70,7 @@ def given(variant: Variant) -> str:
         *variant.text.assumptions,
         variant.text.footnote or "",
         *rows,
+        *program,
     )
     return " ".join((*texts, variant.model.about, variant.model.card, variant.text.report))
 
@@ -97,6 +101,13 @@ BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(workshee
 LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # of each topic
 
 
+def boxes_on_paper(variant: Variant) -> int:
+    """How many boxes a sheet has to write in: one for each blank, but of a program's questions two sizes and a line."""
+    questions = {row.key for row in variant.rows if variant.is_question(row)}
+    written = 2 * ("clash" in questions) + (variant.problem.case is not None and "repair" in variant.worksheet.rows)
+    return sum(blank.tensor not in questions for blank in variant.blanks) + written
+
+
 @pytest.mark.parametrize(
     ("key", "layout"), one_in(7, [*product(LIBRARY.worksheets, ["half"]), *product(LONGEST, ["pair", "full"])])
 )
@@ -109,7 +120,7 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
     for row in variant.rows:
         assert squeezed(asked(variant, row)).replace("ᵀ", "T") in squeezed(text), row
     boxes = [box for page in pages for box in page.boxes]
-    assert len(boxes) == len(variant.blanks)
+    assert len(boxes) == boxes_on_paper(variant)
     assert all(rest_of(page, 14) for page in pages)
     for page in pages:
         assert_inside_halves(page, layout)

@@ -81,7 +81,8 @@ def braces(text: str) -> list[str]:
 def hints_of_rows() -> set[str]:
     """The keys of the hints that tensors and counts have for themselves."""
     tables = set[TensorTable]().union(*map(tables_of, TOPICS))
-    return {entry.hint for table in tables for entry in (*table.tensors, *table.counts) if entry.hint}
+    of_tensors = {tensor.hint for table in tables for tensor in table.tensors}
+    return (of_tensors | {count.hint for table in tables for count in table.counts}) - {""}
 
 
 def reasons_of_operations() -> set[str]:
