@@ -190,6 +190,7 @@ def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[s
     assert "unreadable" in read_pdf(capsys, "grade", "llama-7b", str(path))
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_ascii_alone_is_printed_to(config: Path) -> None:
     """In a C locale without UTF-8 the × is written as an escape, and the command is done."""
     environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
@@ -200,6 +201,7 @@ def test_a_terminal_that_knows_ascii_alone_is_printed_to(config: Path) -> None:
     assert rb"100 \xd7 16" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_may_go(config: Path) -> None:
     """A closed pipe ends the command without a word."""
     read, write = os.pipe()

@@ -68,7 +68,7 @@ def on_every_sheet(kept: Callable[[Variant], bool] = lambda _: True) -> Callable
                 test(name)
 
         on_each_model.__doc__ = test.__doc__
-        return pytest.mark.parametrize("worksheet", one_in(3, names))(on_each_model)
+        return pytest.mark.parametrize("worksheet", one_in(5, names))(on_each_model)
 
     return for_worksheets
 
