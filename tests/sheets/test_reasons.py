@@ -134,7 +134,7 @@ def test_on_a_sheet_in_symbols_every_reason_has_the_answers_in_symbols(topic: st
             written = [working.rpartition(" = ")[2]] if is_count else text.partition(": ")[0].split(separator)
             for blank, symbols in zip(row.blanks, written, strict=False):
                 right = variant.notation.write(variant.expression(blank))
-                assert symbols in ("", right, f"({right})", f"({right}", f"{right})"), (text, working)
+                assert symbols in ("", right, f"({right})", f"({right}", f"{right})", f"({right},)"), (text, working)
 
 
 def test_every_kind_of_operation_has_a_sentence() -> None:
