@@ -20,7 +20,7 @@ from app.algebra.expression import Expression
 from app.grading.grade import MarkKind, Report
 from app.shapes.consistency import residual_pairs
 from app.shapes.operation import Operation
-from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, Joint, OneOf, Tensor
 from app.sheets.code_text import code_hint
 from app.sheets.formulas import write_formula
 from app.sheets.reasons import row_reason, small_case
@@ -310,9 +310,10 @@ class HintWriter:
         return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), length=length, **words)
 
     def _box(self, blank: Blank) -> str:
-        """A box by its row and field, “Queries” (columns); a count by its row alone."""
-        axis = self.variant.axis(blank)
-        return self._say("whole" if blank.field == "count" else "one", row=self._row(blank.tensor), axis=axis)
+        """A box by its row and field, “Queries” (columns); a count, or a box of a question about a program, by its row."""
+        axis, asked = self.variant.axis(blank), self.variant.table.askable[blank.tensor]
+        is_whole = blank.field == "count" or isinstance(asked, OneOf | Joint)
+        return self._say("whole" if is_whole else "one", row=self._row(blank.tensor), axis=axis)
 
     def _side(self, form: str, blank: Blank) -> str:
         """A side as a phrase, the number of columns of “Queries”; `form` is "side" at the start of a sentence."""

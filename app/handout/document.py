@@ -36,6 +36,7 @@ from app.sheets.code_text import asks_in_vain_for_repair, code_shown, option_tex
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
+from app.topics.find_the_bug import REPAIR_POINTS
 from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.translation import language
@@ -312,7 +313,9 @@ def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> 
     """
     rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
     if asks and asks_in_vain_for_repair(variant):
-        rows.append({**_NO_ROW, "name": variant.row_name("repair"), "asks": _asks()})
+        points = variant.worksheet.row_points.get("repair", REPAIR_POINTS)
+        repair = Row("repair", "", variant.row_name("repair"), "", (), (), points, together=True)
+        rows.append({**_NO_ROW, "name": repair.name, "points": repair.points_in_words, "asks": _asks()})
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 

@@ -33,7 +33,7 @@ class Row:
 
     `blanks` are those of its boxes, from left to right, and `fields` the names of these boxes: rows, then columns.
     `points` are those of each box, or of a row whose boxes are marked `together` those of all; None on a sheet on which
-    every box counts the same.
+    every box counts the same, unless it is about a program.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def points_in_words(self) -> str:
-        """What the row is worth, "2 points each" if it has several boxes; "" if every box of the sheet counts the same.
+        """What the row is worth, "2 points each" if it has several boxes; "" without points.
 
         A row of several boxes without points is worth "0 points".
         """
@@ -154,9 +154,9 @@ class Variant:
         note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         together = isinstance(asked, Joint)
         blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
-        points = (
-            sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1])) if self.points else None
-        )
+        of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
+        # Every sheet about a program says them: without a bug it has no repair, and all of its boxes count the same.
+        points = of_row if self.points or self.problem.case else None
         letter = self.notation.letter(key, asked.letter)
         return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together)
 

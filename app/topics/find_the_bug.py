@@ -21,6 +21,7 @@ from app.translation import N_
 
 SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the shape after a line, in order
 ROWS = (*SHAPES, "where", "clash", "why", "repair")
+REPAIR_POINTS = 2  # of all its blanks together, unless the worksheet says otherwise
 NO_LINE = 0  # the choice that says that no line is wrong
 MATRIX_SIDES, MAX_SIDES = 2, 4
 NO_WORD = "∅"  # the word that leaves a blank of a repair empty
@@ -105,7 +106,7 @@ def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf
         yield Joint("clash", tuple(JointPart("size", size) for size in case.clash), ("",) * (len(case.clash) + 1))
     yield OneOf("why", tuple(range(1, reasons + 1)), right_reason)
     if case.repair:
-        yield Joint("repair", tuple(_parts(case.repair)), case.repair.parts, partial(_works, case), points=2)
+        yield Joint("repair", tuple(_parts(case.repair)), case.repair.parts, partial(_works, case), REPAIR_POINTS)
 
 
 def misconception_of(reason: str) -> str:

@@ -182,3 +182,11 @@ def test_the_topic_names_every_row_of_its_sheets() -> None:
         for box in variant.blanks_by_name
     }
     assert boxes <= TOPICS["find-the-bug"].boxes
+
+
+def test_no_points_tell_whether_there_is_a_bug() -> None:
+    """A program without a bug has no repair, and all of its boxes count the same; the sheet says so all the same."""
+    for key in ("bug-one-head", "bug-or-none"):
+        rows = {row.key: row.points_in_words for row in LIBRARY.variant(key).rows}
+        assert all(rows.values())
+        assert rows["where"] == rows["why"]
