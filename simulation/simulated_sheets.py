@@ -19,7 +19,7 @@ from typing import TypeVar
 from app.grading.follow_through import follow_through
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart
-from app.misconceptions.slips import is_slip
+from app.misconceptions.slips import is_single_slip
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -103,8 +103,16 @@ class SimulatedSheet:
 
     def _looks_like_a_slip(self, sheet: FilledSheet) -> bool:
         """Whether one blank alone is wrong, by a digit."""
-        wrong = [blank for blank, n in sheet.items() if n != self.right[blank]]
-        return len(wrong) == 1 and is_slip(sheet[wrong[0]], self.right[wrong[0]])
+        key = self.variant.problem.answers
+        return is_single_slip(key, {blank: n for blank, n in self._values(sheet).items() if n != key[blank]})
+
+    def _values(self, sheet: FilledSheet) -> dict[Blank, int]:
+        return {blank: sheet[str(blank)] for blank in self.variant.blanks}
+
+    @cached_property
+    def typed(self) -> list[str]:
+        """The blanks in which a digit can slip: all but those that are chosen."""
+        return [str(blank) for blank in self.variant.blanks if blank.field != "choice"]
 
     @cached_property
     def mentioned_numbers(self) -> list[int]:
@@ -140,8 +148,7 @@ class SimulatedSheet:
 
     def _following(self, sheet: FilledSheet) -> list[Blank]:
         """The blanks that are wrong by the key and right given the other answers of the sheet."""
-        values = {blank: sheet[str(blank)] for blank in self.variant.blanks}
-        counted = follow_through(self.variant.problem, values)
+        counted = follow_through(self.variant.problem, self._values(sheet))
         return [blank for blank, repeated in counted.items() if repeated is None]
 
     def _combine(self, first: MisconceptionSheet, second: MisconceptionSheet) -> list[FilledSheet]:
@@ -189,8 +196,7 @@ class SimulatedSheet:
 
     def diagnose(self, sheet: FilledSheet) -> Diagnosis | None:
         """What the app says of the sheet filled in like this."""
-        values = {blank: sheet[str(blank)] for blank in self.variant.blanks}
-        return diagnose(self.variant.problem, values, self._following(sheet))
+        return diagnose(self.variant.problem, self._values(sheet), self._following(sheet))
 
     def diagnosed_keys(self, sheet: FilledSheet) -> set[str]:
         """The keys of all misconceptions that the app names for the sheet filled in like this."""
@@ -213,16 +219,16 @@ class SimulatedSheet:
         """Diagnoses of sheets drawn at random.
 
         For each misconception one slip in a blank that it leaves right; up to PAIRS_PER_SEED sheets with two
-        misconceptions; a slip in each blank of the right sheet; GUESSES_PER_SEED guessed sheets.
+        misconceptions; a slip in each typed blank of the right sheet; GUESSES_PER_SEED guessed sheets.
         """
         tally = Tally()
         for key, sheet in self.distinguishable:
-            for blank in sample_up_to(chance, [blank for blank in sheet if sheet[blank] == self.right[blank]], 1):
+            for blank in sample_up_to(chance, [blank for blank in self.typed if sheet[blank] == self.right[blank]], 1):
                 diagnosis = self.diagnose(with_slip(sheet, blank, chance))
                 tally.add(SLIPPED, diagnosis is not None and diagnosis.key == key)
         for keys, sheet in sample_up_to(chance, self.pairs, PAIRS_PER_SEED):
             tally.add(BOTH, self.diagnosed_keys(sheet) == keys)
-        for blank in self.right:
+        for blank in self.typed:
             tally.add(RIGHT, not self.diagnosed_keys(with_slip(self.right, blank, chance)))
         for _ in range(GUESSES_PER_SEED):
             guess = {blank: chance.choice(self.mentioned_numbers) for blank in self.right}

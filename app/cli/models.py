@@ -21,7 +21,7 @@ from app.translation import gettext as _
 from .terminal import (
     Commands,
     InputError,
-    open_library,
+    open_models,
     optional_whole_number,
     print_json,
     print_table,
@@ -71,7 +71,7 @@ def add_to(commands: Commands) -> None:
 
 def _list_models(parsed: argparse.Namespace) -> None:
     """Print key, name, family and model card of every model of the library, as a table or with --json as a list."""
-    models = open_library().models.values()
+    models = open_models().values()
     if parsed.json:
         print_json([{"key": m.key, "name": m.name, "family": m.architecture.family, "card": m.card} for m in models])
     else:
@@ -182,16 +182,16 @@ def _architecture(name: str) -> Architecture:
     its end is looked up on the Hub, if the settings allow it. Raises InputError for any other name without a file and
     for bad settings, ConfigError and HubError.
     """
-    library = open_library()
-    if name in library.models:
-        return library.models[name].architecture
+    models = open_models()
+    if name in models:
+        return models[name].architecture
     path = Path(name)
     if not _is_file(path):
         if repository_name(name) and not name.endswith(".json"):
             settings = read_settings()
             return build_architecture(fetch_config(name, settings.data_dir / "hub", allowed=settings.hub), name)
         problem = _("There is no model or file “{name}”. Models: {models}.")
-        raise InputError(problem.format(name=name[:60], models=", ".join(library.models)))
+        raise InputError(problem.format(name=name[:60], models=", ".join(models)))
     return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)
 
 

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library
-from app.sheets.worksheet_files import load_library
+from app.sheets.worksheet import Model
+from app.sheets.worksheet_files import load_library, load_models
 from app.translation import gettext as _
 from app.translation import language
 
@@ -65,6 +66,11 @@ def variable(name: str) -> str:
 def open_library(folder: Path = PROJECT / "worksheets") -> Library:
     """Read the worksheets, models and wording of a folder, by default the app's; raises WorksheetError."""
     return load_library(folder, language())
+
+
+def open_models() -> dict[str, Model]:
+    """Read the app's models, by key, without its worksheets and wording; raises WorksheetError."""
+    return load_models(PROJECT / "worksheets", language())
 
 
 def whole_number(text: str, option: str) -> int:

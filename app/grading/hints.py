@@ -179,8 +179,9 @@ class HintWriter:
         A count has its formula in words; if that contains a digit, says too much or nothing, the sizes it is made from.
         The count of a parameter is said to be its sides multiplied. Of a parameter as it is stored, the hint says in
         which order modules store its sides. A matrix that no equation makes is explained by the sizes that the
-        description states. Any other side has the equation of its matrix in this sheet's letters, followed by these
-        sizes if no other row of the sheet decides it.
+        description states; a side of 1 is repeated by broadcasting, where tensors have more than two sides, and is
+        otherwise the one token of a step. Any other side has the equation of its matrix in this sheet's letters,
+        followed by these sizes if no other row of the sheet decides it.
         """
         if self.variant.problem.case:
             return code_hint(self.variant, blank, 2)
@@ -202,7 +203,8 @@ class HintWriter:
             return self._relation("stored-parameter", blank, sizes=sizes)
         if entry.made_by is None:
             if not entry.parameter:
-                return self._relation("given" if sizes else "given-one", blank, sizes=sizes)
+                one = "given-repeated" if self.variant.table.has_more_sides else "given-one"
+                return self._relation("given" if sizes else one, blank, sizes=sizes)
             columns = "-columns" if self.variant.worksheet.tokens_are == "columns" else ""
             return self._relation(f"parameter{columns}", blank, sizes=sizes, product=self.variant.text.product)
         made = self._made(blank, entry.made_by)

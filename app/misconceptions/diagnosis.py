@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from app.misconceptions.predictions import Expectation, confirmed_expectations, expectations
-from app.misconceptions.slips import is_single_slip, is_slip
+from app.misconceptions.slips import is_single_slip, is_slip_in
 from app.shapes.consistency import Values
 from app.shapes.table import Blank
 from app.topics.problem import Problem
@@ -209,7 +209,9 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     left = unexplained_blanks - following
     if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
         return
-    slipped = any(is_slip(wrong[blank], meant) for blank in left for meant in _meant_numbers(problem, blank, held))
+    slipped = any(
+        is_slip_in(blank, wrong[blank], meant) for blank in left for meant in _meant_numbers(problem, blank, held)
+    )
     unexplained = len(left) - slipped
     if unexplained > len(explained) // 3:
         return

@@ -7,13 +7,17 @@
 from __future__ import annotations
 
 from app.shapes.consistency import Values
+from app.shapes.table import Blank
 
 
 def is_single_slip(key: Values, wrong: Values) -> bool:
     """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is."""
-    return len(wrong) == 1 and all(
-        blank.field != "choice" and is_slip(number, key[blank]) for blank, number in wrong.items()
-    )
+    return len(wrong) == 1 and all(is_slip_in(blank, number, key[blank]) for blank, number in wrong.items())
+
+
+def is_slip_in(blank: Blank, typed: int, meant: int) -> bool:
+    """Whether the number typed into a blank is a slip of another one; never in a blank that is chosen, not typed."""
+    return blank.field != "choice" and is_slip(typed, meant)
 
 
 def is_slip(typed: int, meant: int) -> bool:

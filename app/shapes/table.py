@@ -361,6 +361,11 @@ class TensorTable:
         """Whether any of its tensors has three sides or four."""
         return any(len(tensor.shape) > len(MATRIX_FIELDS) for tensor in self.tensors)
 
+    @property
+    def tokens_are_rows(self) -> bool:
+        """Whether tokens cannot be columns: in code, with more than two sides, and for parameters as stored."""
+        return self.has_more_sides or any(tensor.stored_as for tensor in self.tensors)
+
     def formula(self, key: str, *, tokens_as_columns: bool = False) -> str:
         """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four.
 

@@ -29,10 +29,10 @@ CaseForm = Literal["working", "row", "side"]
 # Small numbers for sizes, unlike each other where models may have them so: what is divided comes to a whole number. The
 # second and third are for sheets that have a number of the first as an answer.
 _CASE = {
-    "N": 6, "M": 5, "B": 2, "W": 4, "i": 3, "j": 2, "f": 1, "d": 12, "H": 4, "G": 2, "d_h": 8, "d_v": 10, "d_ff": 20,
+    "N": 6, "M": 5, "B": 5, "W": 4, "i": 3, "j": 2, "f": 1, "d": 12, "H": 4, "G": 2, "d_h": 8, "d_v": 10, "d_ff": 20,
     "d_rot": 4, "d_nope": 6, "d_rope": 2, "r_kv": 7, "r_q": 9, "r": 3, "V": 50, "L": 3, "L_exp": 2, "P": 30, "T": 2,
     "E": 4, "k": 2, "d_exp": 14, "n_sh": 2, "d_sh": 15, "d_dense": 16, "d_emb": 5, "d_pool": 11, "d_proj": 13, "p": 3,
-    "c": 3, "labels": 7, "params": 100, "active": 70, "rest": 40, "m": 4, "g": 21, "N_enc": 7, "percent": 150,
+    "c": 3, "labels": 7, "params": 100, "active": 70, "rest": 40, "m": 3, "g": 21, "N_enc": 7, "percent": 150,
 }  # fmt: skip
 _SMALL_SIZES = tuple({symbol: factor * size for symbol, size in _CASE.items()} for factor in (1, 3, 5))
 
@@ -317,7 +317,8 @@ class _Writer:
             length = self.variant.wording.axes[self.variant.column_of(blank)].length
             case = self._case(self._expression(blank).symbols, length.format(length=self._length(blank)))
             return case and case._replace(is_side=True)
-        is_product = isinstance(tensor.made_by, Matmul) and form == "working"
+        # The last two sides alone would not be the shape of a tensor with more.
+        is_product = isinstance(tensor.made_by, Matmul) and form == "working" and len(tensor.shape) == 2
         sides = [group[0] for group in tensor.equal_sides.values()] if is_product else tensor.sides
         shape = self._written([self._length(side) for side in self._in_order(tensor)])
         symbols = {symbol for side in sides for symbol in self._expression(side).symbols}
@@ -331,7 +332,8 @@ class _Writer:
             return self._case(count.total.symbols, (form == "working" and self._sum(count)) or result)
         table = self.variant.table.askable
         parts = dict.fromkeys(name for name in names if name in table and table[name].expression("count").symbols)
-        numbers = {**self.numbers, **{part: 10 * at for at, part in enumerate(parts, start=2)}}
+        # The first is the largest, since others may be subtracted from it.
+        numbers = {**self.numbers, **{part: 10 * at for at, part in enumerate(reversed(parts), start=2)}}
         writer = replace(self, numbers=numbers)
         return writer._case(names, writer._sum(count) or format_number(writer._total(count)))
 
@@ -366,9 +368,10 @@ class _Writer:
         return self._amount(self._expression(side))
 
     def _written(self, shape: list[str]) -> str:
-        """A shape as the sheet writes it: "100 × 128", or "(100, 128)" among tensors with more sides."""
+        """A shape as the sheet writes it: "100 × 128"; if it has tensors with more sides, "(100, 128)" and "(128,)"."""
         if self.variant.has_dimensions:
-            return f"({', '.join(length.replace(',', '') for length in shape)})"
+            comma = "," if len(shape) == 1 else ""
+            return f"({', '.join(length.replace(',', '') for length in shape)}{comma})"
         return " × ".join(map(_in_brackets, shape))
 
     def _in_order(self, tensor: Tensor) -> tuple[Blank, ...]:

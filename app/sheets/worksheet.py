@@ -368,21 +368,19 @@ class Worksheet:
     def check_rows(self, model: Model, table: TensorTable) -> None:
         """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for.
 
-        Refused too are tokens as columns if a tensor of the table has more than two dimensions or is asked as it is
-        stored; and a worksheet in symbols if one of its answers is rounded for this model, or is a number without a
-        symbol, such as the partner of a dimension in neighbouring pairs; a side of 1 is allowed.
+        Refused too are tokens as columns if the table has its tokens as rows; and a worksheet in symbols if one of its
+        answers is rounded for this model, or is a number without a symbol, such as the partner of a dimension in
+        neighbouring pairs; a side of 1 is allowed.
         """
         asked = [table.askable[row] for row in self.rows if row in table.askable]
         if not asked:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.tokens_are == "columns" and table.has_more_sides:
+        if self.tokens_are == "columns" and table.tokens_are_rows:
             message = _(
-                "“{worksheet}” is about code, or tensors with more than two dimensions: its tokens must be rows."
+                "“{worksheet}” is about code, stored parameters, or tensors with more than two dimensions: its tokens "
+                "must be rows."
             )
-            raise TopicError(message.format(worksheet=self.title))
-        if self.tokens_are == "columns" and any(tensor.stored_as for tensor in table.tensors):
-            message = _("“{worksheet}” asks for parameters as they are stored: its tokens must be rows.")
             raise TopicError(message.format(worksheet=self.title))
         if self.answers != "letters":
             return

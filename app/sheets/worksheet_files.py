@@ -53,11 +53,19 @@ def load_library(folder: Path, language: str = ENGLISH) -> Library:
     return in_language(language, _read_library, folder, language)
 
 
+def load_models(folder: Path, language: str = ENGLISH) -> dict[str, Model]:
+    """Read the models of a folder alone, by key, ordered as in its library; raises WorksheetError in a language."""
+    return in_language(language, _read_models, folder)
+
+
+def _read_models(folder: Path) -> dict[str, Model]:
+    by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
+    return {model.key: model for model in by_name}
+
+
 def _read_library(folder: Path, language: str) -> Library:
     """The library of a folder, in the order that `load_library` describes, once its language is set."""
-    wording = read_wording(folder / "wording", language)
-    by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
-    models = {model.key: model for model in by_name}
+    wording, models = read_wording(folder / "wording", language), _read_models(folder)
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
     sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))
     return Library({sheet.key: sheet for sheet in sheets}, models, wording)

@@ -216,7 +216,7 @@ ONE_STACK = Requirement(
     lambda architecture, _tokens: not architecture.encoder_decoder,
     N_(
         "{model} has encoder layers and decoder layers, which differ: choose a model with one stack of layers, "
-        "such as GPT-2 or BERT base."
+        "such as GPT-2."
     ),
 )
 NO_EXPERTS = Requirement(

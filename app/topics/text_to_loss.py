@@ -4,8 +4,9 @@ A decoder-only model predicts each token from those before it, so the last posit
 no counterpart. An encoder-decoder reads its targets shifted right, with a start token in front (T5, arXiv:1910.10683,
 section 3.1), so there every position has one.
 
->>> [str(side) for side in TEXT_TO_LOSS["flat_logits"].shape]
-['B*N - B', 'V']
+>>> sizes = {"B": 2, "N": 5, "d": 4, "V": 9}
+>>> [table.shapes(sizes)["flat_logits"] for table in (TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS)]
+[(8, 9), (10, 9)]
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ def test_an_activity_has_the_worksheets_that_were_ticked(
     context.close()
 
 
+@pytest.mark.slow
 def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> None:
     """A drag by mouse, one by finger and a press of ↓ by keyboard each move one; what is saved is the order shown."""
     lesson = open_lesson(shared_app, "Arranging")

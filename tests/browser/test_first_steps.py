@@ -38,6 +38,7 @@ def rows(page: Page) -> int:
     return page.locator("#boxes input[data-blank]").count()
 
 
+@pytest.mark.slow
 def test_by_keyboard_from_the_start_page_to_the_whole_sheet(page: Page) -> None:
     """One step at a time: a wrong answer gets help and no further step, a right one its reason and the next step."""
     page.goto("/")

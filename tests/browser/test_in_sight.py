@@ -133,6 +133,7 @@ def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
     context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), one_in(2, DESKS))
 def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(
     browser: Browser, shared_app: Server, width: int, height: int
@@ -237,6 +238,7 @@ def test_only_what_goes_wrong_is_read_out_while_a_sheet_is_typed(browser: Browse
     context.close()
 
 
+@pytest.mark.slow
 def test_a_score_is_that_of_the_last_check_once_a_box_is_changed(page: Page) -> None:
     """In words, and after a reload as well; wrong boxes say that they are, and what of them, until they are changed."""
     page.goto("/sheet?tokens=83")

@@ -130,6 +130,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     assert phone.evaluate("scrollY") == 0
 
 
+@pytest.mark.slow
 def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: Page) -> None:
     """A digit goes where the caret is, and in place of what is selected; "abc" is a switch."""
     phone.goto("/sheet")

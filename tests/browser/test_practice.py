@@ -89,6 +89,7 @@ def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) ->
     expect(page.locator("input[data-blank]").first).to_be_focused()
 
 
+@pytest.mark.slow
 def test_practice_works_without_script(browser: Browser, shared_app: Server, library: Library) -> None:
     """The forms alone lead from sheet to sheet, and what stands around the sheet stays after a check."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)

@@ -173,6 +173,7 @@ def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
     context.close()
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices: Devices) -> None:
     """A save names one box; leaving in mid-word loses nothing; and what a tab could not send, the next one does."""
     context, sent = devices.open(), list[str]()

@@ -78,6 +78,7 @@ def test_typing_goes_on_while_a_check_is_under_way(page: Page) -> None:
     assert page.input_value(box(page, "input.columns")) == "4096"
 
 
+@pytest.mark.slow
 def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> None:
     """Queries 128 wide and keys 4096 wide: an arc that falls short, a bracket and a sentence; mended, all go."""
     fill(page, {"queries.rows": "100", "queries.columns": "128", "keys.rows": "100", "keys.columns": "4096"})

@@ -70,6 +70,7 @@ def joined(page: Page, app: Server, library: Library, policies: Policies) -> Var
     return library.variant("llama-7b")
 
 
+@pytest.mark.slow
 def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -> None:
     """After a mended mistake: arcs, PyTorch's shapes equal to the answers, the idea behind it, and the next sheet.
 
@@ -112,6 +113,7 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     assert len(runs) == 1
 
 
+@pytest.mark.slow
 def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
     """The panel moves with the check, and the page of the next sheet says the same."""
     practise_one_head(page)

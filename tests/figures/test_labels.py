@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def problems(figure: Figure) -> Iterator[str]:
             yield f"{figure.key}: {text} outside"
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.data(), st.sampled_from(VARIANTS), st.sampled_from(SCALES))
 def test_no_label_lies_on_another_or_leaves_its_figure(data: st.DataObject, variant: Variant, scale: ScaleName) -> None:

@@ -68,7 +68,7 @@ def on_every_sheet(kept: Callable[[Variant], bool] = lambda _: True) -> Callable
                 test(name)
 
         on_each_model.__doc__ = test.__doc__
-        return pytest.mark.parametrize("worksheet", one_in(3, names))(on_each_model)
+        return pytest.mark.parametrize("worksheet", one_in(5, names))(on_each_model)
 
     return for_worksheets
 
@@ -133,9 +133,9 @@ def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 
 def test_every_topic_is_drawn_for_some_sheet() -> None:
-    """Nothing that a sheet can be about is without a drawing."""
+    """Nothing that a sheet can be about is without a drawing, but a bug, which is looked for in a program."""
     drawn = {v.worksheet.topic for name, v in NAMED.items() if right_figures(name)}
-    assert drawn == TOPICS.keys()
+    assert drawn == {key for key, topic in TOPICS.items() if not topic.bugs}
     tables = {v.table.key for v in VARIANTS}
     assert tables & FIGURE_PLANS.keys() >= {"attention-layer", "direct-latent-attention-layer", "plain-whole-model"}
 

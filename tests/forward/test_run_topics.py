@@ -71,6 +71,7 @@ def test_the_weights_of_one_head_are_pictured() -> None:
     assert run_head(gpt2, 8, topic="decode-step", device="cpu").picture is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", TOPICS_TO_RUN)
 @pytest.mark.parametrize("key", ["gpt2", "llama-3.2-1b", "gemma-2-2b", "gpt-oss-20b", "t5-small"])
 def test_the_bytes_needed_are_about_those_left_at_the_end(key: str, topic: str) -> None:

@@ -378,6 +378,7 @@ def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[s
         assert marked(variant, answers | {box: key[box]}).score >= marked(variant, answers).score
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -35,7 +36,7 @@ from tests.helpers.slow import one_in
 
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
 FEW_MODELS = ("llama-7b", "mistral-7b", "deepseek-v2-lite", "t5-small")
-ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(3, SHEETS), ids=lambda sheet: sheet.worksheet.key)
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(5, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
 LETTERS = {
     100: "T",
@@ -209,10 +210,11 @@ def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: 
 
 @ON_EACH_SHEET
 def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Variant) -> None:
-    """A single product is one term, and what grows with each token has one N in every term."""
+    """A single product is one term, and what grows with each token has one N in every term; no count is negative."""
     writer = HintWriter(sheet, grade(sheet, {}))
     for blank in (blank for blank in sheet.blanks if blank.field == "count"):
         message = writer.boxes_to_check((blank,)).message
+        assert not re.search(r"[-−]\d", message), message
         expression = sheet.reader.canonical(sheet.expression(blank))
         if "for a single token first" in message:
             assert {term.symbols.count("N") for term in expression.terms} == {1}
@@ -236,6 +238,20 @@ def test_a_small_case_is_right_with_its_numbers() -> None:
         assert {truth.sizes[symbol] for symbol in case.sizes} == set(case.sizes.values())
         shape = truth.table.shapes(truth.sizes)[blank.tensor]
         assert case.text.rpartition(" = ")[2] == f"{shape[0]} × {shape[1]}"
+
+
+@pytest.mark.parametrize(
+    ("sheet", "row"), [("loss-gpt2", "logits"), ("loss-gpt2", "flat_targets"), ("letters-cache-llama-3.2-1b", "keys")]
+)
+def test_a_small_case_of_a_tensor_has_all_its_sides(sheet: str, row: str) -> None:
+    """A product in a batch too, with unequal numbers; a single side has a comma, as PyTorch prints it."""
+    variant = LIBRARY.variant(sheet)
+    boxes = [blank for blank in variant.blanks if blank.tensor == row]
+    case = small_case(variant, boxes[0])
+    assert case is not None
+    shape = ast.literal_eval(case.text)
+    assert isinstance(shape, tuple)
+    assert len(set(shape)) == len(boxes)
 
 
 @ON_EACH_SHEET
@@ -359,6 +375,16 @@ def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: s
     hint = write_hint(variant, report, 2)
     assert hint is not None
     assert (size in hint.message, list(map(variant.box, hint.blanks))) == (True, [box])
+
+
+def test_only_a_step_of_decoding_has_a_side_of_one_for_its_token() -> None:
+    """Among tensors with more than two dimensions, a given side of 1 is there to be repeated."""
+    scale, token = LIBRARY.variant("broadcasting-gpt2"), LIBRARY.variant("decode-gpt2")
+    token = replace(token, worksheet=replace(token.worksheet, rows=("input", "queries")))
+    for variant, box, is_step in ((scale, "norm_scale.dim0", False), (token, "input.rows", True)):
+        hint = write_hint(variant, grade(variant, {box: "7777"}), 2)
+        assert hint is not None
+        assert ("in this step" in hint.message) is is_step
 
 
 @ON_EACH_SHEET

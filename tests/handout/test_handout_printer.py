@@ -62,6 +62,7 @@ def test_a_child_that_takes_too_much_is_ended_with_a_sentence(
     assert not printer._job_child.is_running
 
 
+@pytest.mark.slow
 def test_a_child_that_is_killed_fails_its_handout_and_not_the_next(printer: HandoutPrinter) -> None:
     """As the system does where memory runs out."""
 

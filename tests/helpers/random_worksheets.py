@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from app.models.architecture import TokensError
-from app.shapes.table import MATRIX_FIELDS
+from app.shapes.table import MATRIX_FIELDS, symbol_fields
 from app.sheets.authoring.worksheet_settings import check_settings, possible_rows
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
@@ -31,12 +31,12 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     possible = possible_rows(settings["topic"], architecture, settings["tokens"], library.wording)
     rows = [row for row in possible if row in table.askable]
     asked = random.sample(rows, random.randint(1, len(rows)))
-    boxes = [f"{row}.{field}" for row in asked for field in table.askable[row].fields]
+    boxes = [f"{row}.{field}" for row in asked for field in symbol_fields(table.askable[row])]
     parts = library.wording.topics[settings["topic"]].description_parts
     optional = {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(("numbers", "letters")),
-        "tokens_are": "rows" if table.has_more_sides else random.choice(MATRIX_FIELDS),
+        "tokens_are": "rows" if table.tokens_are_rows else random.choice(MATRIX_FIELDS),
         "follow_share": random.choice((0, 0.25, 1)),
         "tolerance": random.choice((0.01, 0.1)),
         "models": [settings["model"]],
@@ -50,7 +50,9 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
             {"text": f"{number} {text_of(random)}", "model_answer": f"{number} *rows*\n\n$d_h$"}
             for number in range(random.randint(1, 10))
         ],
-        "misconceptions": [_misconception(random, number, boxes) for number in range(random.randint(1, 10))],
+        "misconceptions": [
+            _misconception(random, number, boxes) for number in range(random.randint(1, 10) if boxes else 0)
+        ],
         **{name: random.random() < 0.5 for name in ("show_hints", "show_drawing", "show_mismatches")},
         **{name: paragraphs(random) for name in ("introduction", "own_assumptions", "footnote")},
     }

@@ -153,6 +153,7 @@ def never_ready(_pipe: Connection) -> None:
     time.sleep(PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_a_child_that_dies_as_it_starts_is_started_three_times(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ def die_at_start(folder: Path, _pipe: Connection) -> None:
     os._exit(7)
 
 
+@pytest.mark.slow
 def test_a_parent_from_standard_input_is_told_why_it_has_no_child() -> None:
     """The child would have to read the program again, which nobody can."""
     program = PARENT.replace('if __name__ == "__main__":', "if True:")

@@ -41,7 +41,7 @@ SHEETS = [
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
     if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
 ]
-ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(3, SHEETS), ids=lambda sheet: sheet.worksheet.key)
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(5, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 SEEDS = 200
 
 

@@ -26,8 +26,9 @@ from tests.helpers.slow import one_in
 
 # Simulated students write numbers; those in letters are in tests/sheets/test_symbols.py.
 WORKSHEETS = [key for key, worksheet in LIBRARY.worksheets.items() if worksheet.answers == "numbers"]
-ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", one_in(3, WORKSHEETS))
+ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", one_in(5, WORKSHEETS))
 SEEDS = range(9)
+ABOUT_A_BUG = {key for key in WORKSHEETS if LIBRARY.worksheets[key].bug}
 
 
 @cache
@@ -95,9 +96,12 @@ def test_guesses_are_rarely_diagnosed(worksheet: str) -> None:
 
 
 def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
-    """Thousands of sheets for each share; two misconceptions fit side by side on all worksheets."""
+    """Thousands of sheets for each share; two misconceptions fit side by side on all worksheets but those about a bug.
+
+    There, a misconception shows in the reason alone, of which one is chosen.
+    """
     assert min(total().tried(share) for share in SHARES) > 4000
-    assert all(figures(worksheet).tried(BOTH) for worksheet in WORKSHEETS)
+    assert {key for key in WORKSHEETS if not figures(key).tried(BOTH)} == ABOUT_A_BUG
 
 
 def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() -> None:

@@ -589,6 +589,8 @@ STUDENTS = [
         "cross-bart-base", "texts-concatenated", {**shape(115, None, "keys", "values"), **shape(None, 115, *SCORES)}
     ),
     Student("llama-7b", "head-output-as-logits", shape(1, 32_000, "output")),
+    # Q @ K raises; the second of the four reasons is that the softmax sums a dimension of the scores away.
+    Student("bug-one-head", "softmax-collapses", {"why.choice": 2}),
     Student("walk-gpt2", "residual-concatenated", shape(None, 2 * 768, "residual", "layer_output")),
     # Mixtral 8x7B: 8 times 7 billion; or 8 Mistrals of 7,241,732,096 parameters.
     Student("count-mixtral-8x7b", "whole-model-per-expert", counts(total=56_000_000_000)),

@@ -104,6 +104,7 @@ def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord)
     assert set(group_states(record)) == set(MISCONCEPTION_GROUPS)
 
 
+@pytest.mark.slow
 @given(STARTS)
 @settings(max_examples=10)
 def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:

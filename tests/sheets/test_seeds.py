@@ -37,6 +37,7 @@ def test_a_seed_draws_what_it_drew_when_it_was_first_printed() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SHEETS), SEEDS)
 def test_the_same_seed_draws_the_same_sheet_in_another_library(sheet: str, seed: int) -> None:
     """Nothing that a process remembers has a part in it."""

@@ -25,7 +25,7 @@ from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.symbols import read_symbols
 from app.sheets.variant import Variant
-from app.topics.registry import possible_tokens, topic_for
+from app.topics.registry import possible_tokens
 from app.topics.requirements import TopicError
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
@@ -444,12 +444,12 @@ def sheets_in_symbols() -> Iterator[Variant]:
         # 5000 tokens do not fit into the sliding window of Mistral 7B.
         tokens = possible_tokens(topic, model.architecture, 5000 if key == "mistral-7b" else 96)
         with suppress(TopicError):
-            table = topic_for(topic, model.architecture, tokens)
+            sheet = replace(FIRST_OF_TOPIC[topic], model=key, tokens=tokens, answers="letters")
+            table = Variant(sheet, model, tokens, LIBRARY.wording).table
             rows = tuple(
                 row for row, entry in table.askable.items() if not isinstance(entry, Count) or not entry.rounds
             )
-            sheet = replace(FIRST_OF_TOPIC[topic], model=key, tokens=tokens, rows=rows, answers="letters")
-            yield Variant(sheet, model, tokens, LIBRARY.wording)
+            yield Variant(replace(sheet, rows=rows), model, tokens, LIBRARY.wording)
 
 
 def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:

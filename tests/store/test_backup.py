@@ -167,6 +167,7 @@ def test_what_comes_after_a_restore_gets_numbers_of_its_own(store: Store, tmp_pa
     assert store.add_visitor().id == 6
 
 
+@pytest.mark.slow
 def test_the_id_of_a_deleted_row_is_not_reused_after_a_restore(sqlite: Store, other: Store, tmp_path: Path) -> None:
     """The highest id goes from SQLite to PostgreSQL and back, although no row has it."""
     for _ in range(5):

@@ -11,9 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from app.activities.work import NewAttempt
-from app.store import Content, Graded, Plan, PracticeSheetKey, Snapshot, Store, VariantSizes, housekeeping
+from app.store import Content, Graded, Plan, PracticeSheetKey, Snapshot, Store, VariantSizes, housekeeping, limits
 from app.store.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
-from app.store.limits import STATEMENT_LIMIT_S
 from app.store.queries import utc_now
 from app.store.tables import attempts, drafts, materials, models, runs, sessions, snapshots
 from tests.helpers.stored_class import save
@@ -94,20 +93,21 @@ def test_one_step_that_fails_stops_no_other(store: Store) -> None:
 
 def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -> None:
     """Reading all revisions may take longer than a page would wait; afterwards the limit is back."""
-    store, limits = Store(new_postgres_database, tmp_path), set[str]()
+    store, seen = Store(new_postgres_database, tmp_path), set[int]()
     expire_runs(store, 1)
 
     def note_limit(connection: sa.Connection, cursor: Any, statement: str, *_: object) -> None:
         if statement.startswith(("SELECT", "DELETE")):
-            limits.add(cursor.connection.execute("SHOW statement_timeout").fetchone()[0])
+            asked = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
+            seen.add(int(cursor.connection.execute(asked).fetchone()[0]))
 
     sa.event.listen(store.single_engine, "before_cursor_execute", note_limit)
     assert delete_expired(store.engine, store.now()) == 1
-    assert limits == {"0"}
-    limits.clear()
+    assert seen == {0}
+    seen.clear()
     store.find_visitor("nobody")
     store.close()
-    assert limits == {f"{STATEMENT_LIMIT_S}s"}
+    assert seen == {1000 * limits.STATEMENT_LIMIT_S}
 
 
 def expire_runs(store: Store, count: int) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, T5ForConditionalGeneration, WhisperForConditionalGeneration
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache, StaticSlidingWindowLayer
+import transformers
 
 from app.topics.problem import Problem, problem_for
 from app.topics.registry import refusal, topic_for
@@ -25,14 +24,15 @@ def problem_of(model: str, tokens: int = TOKENS) -> tuple[Problem, dict[str, Sha
     return problem, problem.table.shapes(problem.sizes)
 
 
-def two_layers(model: str, model_class: Any) -> Any:
+def two_layers(model: str, class_name: str) -> Any:
     """A model of the library with two layers, and without memory for its numbers (torch's meta device)."""
     fields = json.loads(LIBRARY.models[model].config)
     fields |= {name: 2 for name in LAYER_COUNTS if name in fields}
     fields.pop("layer_types", None)
-    config = AutoConfig.for_model(fields.pop("model_type"), **fields)
+    config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
     config._attn_implementation = "eager"  # which returns the weights
     with torch.device("meta"):
+        model_class = getattr(transformers, class_name)
         return getattr(model_class, "from_config", model_class)(config).eval()
 
 
@@ -49,8 +49,8 @@ def shapes_in(tensors: Any) -> set[Shape]:
 def test_a_decoder_keeps_what_transformers_keeps(model: str) -> None:
     """Keys and values after prefill, then with several new tokens; the weights of these; the numbers in all layers."""
     problem, shapes = problem_of(model)
-    cache: Any = DynamicCache()
-    sizes, network = problem.sizes, two_layers(model, AutoModelForCausalLM)
+    cache: Any = transformers.DynamicCache()
+    sizes, network = problem.sizes, two_layers(model, "AutoModelForCausalLM")
     with torch.no_grad():
         network(ids(sizes["B"], TOKENS), past_key_values=cache, use_cache=True)
         keys, values = [layer.keys for layer in cache.layers], [layer.values for layer in cache.layers]
@@ -67,14 +67,14 @@ def test_a_decoder_keeps_what_transformers_keeps(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "model_class"),
-    [("t5-small", T5ForConditionalGeneration), ("whisper-tiny", WhisperForConditionalGeneration)],
+    ("model", "class_name"),
+    [("t5-small", "T5ForConditionalGeneration"), ("whisper-tiny", "WhisperForConditionalGeneration")],
 )
-def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, model_class: Any) -> None:
+def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, class_name: str) -> None:
     """They stay as they are while the decoder gets more tokens."""
     problem, shapes = problem_of(model)
-    sizes, network = problem.sizes, two_layers(model, model_class)
-    cache: Any = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    sizes, network = problem.sizes, two_layers(model, class_name)
+    cache: Any = transformers.EncoderDecoderCache(transformers.DynamicCache(), transformers.DynamicCache())
     encoded = (torch.zeros((sizes["B"], sizes["N_enc"], sizes["d"]), device="meta"),)
     with torch.no_grad():
         for name, tokens in (("cached_keys", TOKENS), ("keys", sizes["m"])):
@@ -98,7 +98,7 @@ def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, model_class: A
 def test_a_full_window_keeps_what_transformers_keeps(tokens: int) -> None:
     """Mistral 7B sees 4096 tokens: a rolling cache holds as many, and drops the oldest before new ones come."""
     problem, shapes = problem_of("mistral-7b", tokens)
-    layer: Any = StaticSlidingWindowLayer(max_cache_len=4096, sliding_window=4096)
+    layer: Any = transformers.cache_utils.StaticSlidingWindowLayer(max_cache_len=4096, sliding_window=4096)
     before, new = (
         torch.zeros((problem.sizes["B"], problem.sizes["G"], count, problem.sizes["d_h"]), device="meta")
         for count in (tokens, problem.sizes["m"])

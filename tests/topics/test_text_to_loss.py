@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch.nn.functional import cross_entropy
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    GPT2Config,
-    GPT2LMHeadModel,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-    T5Config,
-    T5ForConditionalGeneration,
-)
 
 from app.models.read_config import build_architecture
 from app.topics.problem import problem_for
@@ -25,37 +16,45 @@ from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.shipped import MODELS
 
 Shapes = dict[str, tuple[int, ...]]
+# Classes of transformers, with a small config.
 DECODERS = [
-    (GPT2LMHeadModel, GPT2Config(n_embd=12, n_head=3, n_layer=2, vocab_size=50, n_positions=40)),
+    ("GPT2LMHeadModel", {"n_embd": 12, "n_head": 3, "n_layer": 2, "vocab_size": 50, "n_positions": 40}),
     (
-        Qwen3ForCausalLM,
-        Qwen3Config(
-            hidden_size=12, num_attention_heads=4, num_key_value_heads=2, head_dim=6, num_hidden_layers=1,
-            vocab_size=60, intermediate_size=20, max_position_embeddings=40,
-        ),
+        "Qwen3ForCausalLM",
+        {
+            "hidden_size": 12, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
+            "num_hidden_layers": 1, "vocab_size": 60, "intermediate_size": 20, "max_position_embeddings": 40,
+        },
     ),
 ]  # fmt: skip
 ENCODER_DECODERS = [
     (
-        T5ForConditionalGeneration,
-        T5Config(  # type: ignore[call-arg]  # any field of a config.json
-            d_model=12, num_heads=3, d_kv=4, num_layers=1, vocab_size=50, d_ff=20, decoder_start_token_id=0,
-        ),
+        "T5ForConditionalGeneration",
+        {
+            "d_model": 12, "num_heads": 3, "d_kv": 4, "num_layers": 1, "vocab_size": 50, "d_ff": 20,
+            "decoder_start_token_id": 0,
+        },
     ),
     (
-        BartForConditionalGeneration,
-        BartConfig(
-            d_model=12, encoder_attention_heads=3, decoder_attention_heads=3, encoder_layers=1, decoder_layers=1,
-            vocab_size=50, encoder_ffn_dim=20, decoder_ffn_dim=20, max_position_embeddings=40,
-            decoder_start_token_id=2,
-        ),
+        "BartForConditionalGeneration",
+        {
+            "d_model": 12, "encoder_attention_heads": 3, "decoder_attention_heads": 3, "encoder_layers": 1,
+            "decoder_layers": 1, "vocab_size": 50, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20,
+            "max_position_embeddings": 40, "decoder_start_token_id": 2,
+        },
     ),
 ]  # fmt: skip
 
 
-def sheet_of(model_class: Any, config: Any) -> tuple[dict[str, int], Shapes]:
+def built(class_name: str, fields: dict[str, int]) -> Any:
+    """The model of transformers with random weights."""
+    model_class = getattr(transformers, class_name)
+    return model_class(model_class.config_class(**fields)).eval()
+
+
+def sheet_of(model: Any) -> tuple[dict[str, int], Shapes]:
     """The sizes and the shapes of a model's sheet."""
-    fields = {**config.to_dict(), "architectures": [model_class.__name__]}
+    fields = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     problem = problem_for("text-to-loss", build_architecture(fields, "The model"), (), TOKENS)
     return dict(problem.sizes), problem.table.shapes(problem.sizes)
 
@@ -69,11 +68,12 @@ def of_sheet(made: dict[str, torch.Tensor]) -> Shapes:
     return {key: tuple(tensor.shape) for key, tensor in made.items()}
 
 
-@pytest.mark.parametrize(("model_class", "config"), DECODERS)
-def test_the_loss_of_a_language_model_is_that_of_its_shifted_logits(model_class: Any, config: Any) -> None:
+@pytest.mark.parametrize(("class_name", "fields"), DECODERS)
+def test_the_loss_of_a_language_model_is_that_of_its_shifted_logits(class_name: str, fields: dict[str, int]) -> None:
     """Whatever a model's own loss does, it is the mean over B·(N − 1) predictions of a next token."""
-    sizes, shapes = sheet_of(model_class, config)
-    model, tokens = model_class(config).eval(), some_ids(sizes)
+    model = built(class_name, fields)
+    sizes, shapes = sheet_of(model)
+    tokens = some_ids(sizes)
     with torch.no_grad():
         result = model(tokens, labels=tokens, output_hidden_states=True)
     shifted, targets = result.logits[:, :-1], tokens[:, 1:]
@@ -88,14 +88,15 @@ def test_the_loss_of_a_language_model_is_that_of_its_shifted_logits(model_class:
     assert torch.allclose(cross_entropy(made["flat_logits"], made["flat_targets"]), result.loss, atol=1e-6)
 
 
-@pytest.mark.parametrize(("model_class", "config"), ENCODER_DECODERS)
-def test_the_loss_of_a_decoder_needs_no_shift_of_its_logits(model_class: Any, config: Any) -> None:
+@pytest.mark.parametrize(("class_name", "fields"), ENCODER_DECODERS)
+def test_the_loss_of_a_decoder_needs_no_shift_of_its_logits(class_name: str, fields: dict[str, int]) -> None:
     """Its input is shifted instead, by the model itself, so every position of a target text counts."""
-    sizes, shapes = sheet_of(model_class, config)
-    model, targets = model_class(config).eval(), some_ids(sizes)
+    model = built(class_name, fields)
+    sizes, shapes = sheet_of(model)
+    targets = some_ids(sizes)
     with torch.no_grad():
         result = model(input_ids=targets[:, :5], labels=targets, output_hidden_states=True)
-    tokens = torch.cat((torch.full_like(targets[:, :1], config.decoder_start_token_id), targets[:, :-1]), dim=1)
+    tokens = torch.cat((torch.full_like(targets[:, :1], model.config.decoder_start_token_id), targets[:, :-1]), dim=1)
     with torch.no_grad():
         again = model(input_ids=targets[:, :5], decoder_input_ids=tokens)
     assert torch.allclose(again.logits, result.logits, atol=1e-5)

@@ -131,8 +131,8 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
     """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
 
     The topic's error is at "topic" for the sheet's first model and at "models" for others; tokens of that model are not
-    checked then. Refused, too, are tokens as columns if the first model has tensors with more than two sides in the
-    topic, and decoder tokens that it cannot take.
+    checked then. Refused, too, are tokens as columns if the first model's table of the topic has its tokens as rows,
+    and decoder tokens that it cannot take.
     """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
@@ -142,8 +142,11 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
         except TopicError as error:
             yield SettingError(str(error), setting)
             continue
-        if sheet.tokens_are == "columns" and table.has_more_sides and model == sheet.model:
-            problem = _("tokens_are must be “rows” on a sheet about code, or tensors with more than two dimensions.")
+        if sheet.tokens_are == "columns" and table.tokens_are_rows and model == sheet.model:
+            problem = _(
+                "tokens_are must be “rows” on a sheet about code, stored parameters, or tensors with more than two "
+                "dimensions."
+            )
             yield SettingError(problem, "tokens_are")
         for name, length in lengths.items():
             if length is not None:

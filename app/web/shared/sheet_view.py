@@ -405,8 +405,9 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
         query["rows"] = ",".join(worksheet.rows)
         query |= {"simplified": 1} if worksheet.kv_head_per_query_head else {}
     typed = {box.name: box.text for row in rows for box in row.boxes if box.text}
+    of_sheet = url_for("show_slide", **query, **typed)  # written once: the address of many boxes is long
     for product in products_on(variant):
-        address = url_for("show_slide", product=product.result, **query, **typed)
+        address = f"{of_sheet}&product={product.result}"
         yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 
 

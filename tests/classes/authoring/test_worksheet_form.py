@@ -21,15 +21,16 @@ from app.classes.authoring.worksheet_form import (
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
 from tests.helpers.random_worksheets import random_settings
+from tests.helpers.shipped import LIBRARY
 
 
 @given(st.integers(0, 2**32))
-def test_a_worksheet_is_read_back_from_its_texts(library: Library, seed: int) -> None:
+def test_a_worksheet_is_read_back_from_its_texts(seed: int) -> None:
     """Whatever its settings are; and the form shows the same again."""
-    worksheet = read_settings("own-1", random_settings(library, seed), library.models, library.wording)
-    texts = texts_of_worksheet(library, worksheet)
-    assert read_worksheet_form(library, "own-1", texts) == worksheet
-    assert complete_rows(library, texts) == texts
+    worksheet = read_settings("own-1", random_settings(LIBRARY, seed), LIBRARY.models, LIBRARY.wording)
+    texts = texts_of_worksheet(LIBRARY, worksheet)
+    assert read_worksheet_form(LIBRARY, "own-1", texts) == worksheet
+    assert complete_rows(LIBRARY, texts) == texts
 
 
 @pytest.fixture

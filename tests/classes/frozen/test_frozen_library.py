@@ -33,6 +33,7 @@ from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.random_worksheets import random_settings
 from tests.helpers.running_activity import RunningActivity, counted_statements
 from tests.helpers.school import Browser
+from tests.helpers.shipped import LIBRARY
 from tests.helpers.stored_class import SHEET
 
 STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
@@ -95,9 +96,9 @@ def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_a_worksheet_is_frozen_whole(library: Library, seed: int) -> None:
+def test_a_worksheet_is_frozen_whole(seed: int) -> None:
     """Its form as JSON makes it again, nested fields and all."""
-    worksheet = read_settings("mine", random_settings(library, seed), library.models, library.wording)
+    worksheet = read_settings("mine", random_settings(LIBRARY, seed), LIBRARY.models, LIBRARY.wording)
     stored = json.loads(json.dumps(frozen_form(worksheet).worksheet))
     assert worksheet_of(FrozenWorksheet(stored)) == worksheet
 

@@ -47,6 +47,7 @@ TOPICS_WITH_PRODUCTS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(library: Library) -> None:
     """For every shipped worksheet with every model: its outer sides are true of the result, or of one head of it."""
     seen = set()

@@ -120,6 +120,7 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     assert len(set(re.findall(r"Sheet ([A-Z-]+), page 1", text))) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [("\n".join(["x"] * 6_000), "6,000 names"), ("y" * 90, "at most 80")],
@@ -133,6 +134,7 @@ def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, 
     assert 'value="COS"' in answer.text
 
 
+@pytest.mark.slow
 def test_a_name_without_a_font_stops_nobody_elses_sheet(client: TestClient) -> None:
     """The PDF is made, and its page says which letters are boxes; of two of one name each has the number."""
     names = "Ada ᚠᚢ\nAlex Smith, 1020\nAlex Smith, 1044"
@@ -162,6 +164,7 @@ def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
     assert client.get("/handout.pdf?seed=79").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> None:
     """Unless that is this machine alone, the address of the page is the address on the sheets.
 
@@ -178,6 +181,7 @@ def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> 
     assert all(b'<svg xmlns="http://www.w3.org/2000/svg"' in base64.b64decode(code) for code in codes)
 
 
+@pytest.mark.slow
 def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
     """A thousand versions, five thousand names, more versions than there are, eight handouts at once: a sentence each.
 

@@ -52,6 +52,7 @@ def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
     assert len(read_pdf(client.get(f"{address}.pdf").content)) == 60
 
 
+@pytest.mark.slow
 def test_a_handout_is_cancelled_from_its_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is made: the page says so, there is no PDF, and the next handout is made."""
     at_work = threading.Event()

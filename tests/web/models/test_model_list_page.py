@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LLAMA = {**SMALL_LLAMA, "max_position_embeddings": 512}
 
 
+@pytest.mark.slow
 def test_every_model_of_the_library_is_listed_and_has_a_page(client: TestClient, library: Library) -> None:
     """Each line links to a page with the model's sizes and total."""
     listed = client.get("/models").text
@@ -32,6 +33,7 @@ def test_every_model_of_the_library_is_listed_and_has_a_page(client: TestClient,
         assert f"{parameters_json(model.architecture)['total']:,}" in page.text
 
 
+@pytest.mark.slow
 def test_every_sheet_of_an_imported_model_opens(client: TestClient) -> None:
     """The links of its page, each to another topic, and the chooser has the model chosen.
 

@@ -103,6 +103,7 @@ NAMES = {"Week", "Transformers", "Another", "Kim", "Ada", "ada", "testserver", "
 FILES = ("/api/", ".svg", ".pdf", ".png", ".json", ".toml", "/exports/{", "/healthz")
 
 
+@pytest.mark.slow
 def test_no_sentence_of_a_page_stays_in_english(app: FastAPI) -> None:
     """Every page of visitors, students, assistants and instructors, as one of those who may see it does."""
     courses = in_language(PSEUDO, TwoCourses, app)

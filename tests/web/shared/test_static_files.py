@@ -35,13 +35,13 @@ def test_the_address_of_a_file_serves_it_for_a_year(browser: TestClient, path: s
 
 @pytest.mark.parametrize("kind", ["css", "js"])
 def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: TestClient, kind: str) -> None:
-    """Styles of teachers, handouts, models and exhibits are loaded there alone; a script of one page is in none."""
+    """Styles of some pages are loaded there alone; a script of one page is in none."""
     bundle = browser.get(static_url(f"{kind}/all.{kind}")).text
     parts = sorted((STATIC / kind).iterdir())
     in_bundle = [path for path in parts if _longest_rule(path) in bundle]
     left_out = [path.stem for path in parts if path not in in_bundle]
     assert (
-        left_out == ["exhibits", "handout", "live", "materials", "models"]
+        left_out == ["code", "exhibits", "handout", "live", "materials", "models"]
         if kind == "css"
         else 5 < len(in_bundle) < len(parts)
     )

@@ -228,6 +228,7 @@ def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
     assert [one.variant.tokens for one in classroom.store.classwork.attempts_of_student(mo.id)] == [100, 77]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("label", "answers"),
     one_in(

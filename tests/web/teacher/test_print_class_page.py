@@ -67,6 +67,7 @@ def test_the_roster_is_read_once_at_each_step(app: FastAPI, monkeypatch: pytest.
     assert count == 3
 
 
+@pytest.mark.slow
 def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> None:
     """The address of its code is nobody’s page; the code says which sheet the answers on it are for."""
     classroom = Classroom(app, sheets=None)
