@@ -41,10 +41,10 @@ def test_a_bug_is_found_and_repaired_by_touch(browser: Browser, shared_app: Serv
     context = browser.new_context(base_url=shared_app.url, viewport=size, has_touch=True)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(ADDRESS)
-    page.locator("ol.code li").nth(int(right["where.choice"]) - 1).locator("label").tap()
+    page.locator("ol.program-lines li").nth(int(right["where.choice"]) - 1).locator("label").tap()
     assert chosen(page, LINE) == right["where.choice"]
     page.locator(f"label:has({REASON}[value='{right['why.choice']}'])").tap()
-    for question in page.locator("fieldset.choice").all():
+    for question in page.locator("fieldset.alternatives").all():
         assert question.evaluate("each => each.getBoundingClientRect().width") > size["width"] * 0.8
     expect(page.locator(REPAIR)).to_have_count(0)
     fill_boxes(page, right, repair=False)
@@ -60,12 +60,12 @@ def test_a_bug_is_found_and_repaired_by_touch(browser: Browser, shared_app: Serv
 def test_choices_in_two_tabs_merge(page: Page) -> None:
     """A tab that is behind overwrites no choice that it did not touch, and shows what the other one chose."""
     page.goto(ADDRESS)
-    page.locator("ol.code label").nth(2).click()
+    page.locator("ol.program-lines label").nth(2).click()
     expect(page.locator("output.saved")).to_have_text("Saved")
     other = page.context.new_page()
     other.goto(ADDRESS)
     assert chosen(other, LINE) == "3"
-    page.locator("ol.code label").nth(4).click()
+    page.locator("ol.program-lines label").nth(4).click()
     expect(page.locator("output.saved")).to_have_text("Saved")
     other.locator(f"label:has({REASON}[value='2'])").click()
     expect(other.locator(f"{LINE}:checked")).to_have_value("5")
@@ -79,7 +79,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(page: Page, work
     """Empty, with a wrong line, with every hint, and with the answers, in all looks."""
     page.goto(f"/sheet?worksheet={worksheet}")
     assert_accessible_in_all_looks(page)
-    page.locator("ol.code label").nth(2).click()
+    page.locator("ol.program-lines label").nth(2).click()
     page.get_by_role("button", name="Check").click()
     expect(page.locator(".whole[data-mark]").first).to_be_visible()
     assert_accessible_in_all_looks(page)

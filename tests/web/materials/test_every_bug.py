@@ -30,7 +30,7 @@ def test_a_bug_is_shown_or_refused_with_a_reason(classroom: Classroom, model: st
         response = classroom.instructor.post("/worksheets/preview", data=sent)
         assert response.status_code in (200, 422), (bug, response.status_code)
         page = Page(response.text)
-        if page.find("ol", class_="code"):
+        if page.find("ol", class_="program-lines"):
             worksheet = replace(SHEET, key="mine", model=model, bug=bug, rows=ROWS, answers="numbers")
             variant = replace(LIBRARY, worksheets={"mine": worksheet}).variant("mine")
             right = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
