@@ -111,9 +111,12 @@ def _is_bold(textpage: pdfium.PdfTextPage, at: int) -> bool:
 
 @pytest.mark.slow
 def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
-    """Symbols lose their underscores and subscripts in a PDF; what is left is still read, and correct."""
+    """Symbols lose their underscores and subscripts in a PDF; what is left is still read, and correct.
+
+    Not of a sheet about a bug, whose key is sentences and code.
+    """
     renderer, options = TypstRenderer(), HandoutOptions(worksheet="llama-7b", key="only", figures="none")
-    everything = [variant for worksheet in LIBRARY.worksheets for variant in sheets(worksheet)]
+    everything = [variant for key, sheet in LIBRARY.worksheets.items() if not sheet.bug for variant in sheets(key)]
     for at, form in enumerate(FORMS):
         formed = [in_form(variant, *form) for variant in everything[at :: len(everything) // PRINTED_PER_FORM]]
         variants = list(filter(None, formed))
