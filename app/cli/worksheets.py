@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,13 +20,13 @@ from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.shapes.table import Joint, OneOf
-from app.sheets.code_text import answer_in_words, code_shown, option_text
+from app.sheets.code_text import CHECKED_FIRST, answer_in_words, code_shown, option_text
 from app.sheets.codes import read_code
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.lint import findings
-from app.sheets.sheet_json import variant_json
-from app.sheets.variant import Variant
+from app.sheets.sheet_json import opened_rows, variant_json
+from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
@@ -127,7 +127,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
         rows.append((name, *(boxes.get(column, "") for column in columns)))
     _print_program(variant)
     print_table(rows)
-    _print_questions(variant, key)
+    _print_questions(variant, (row for row in variant.rows if key or row.key not in CHECKED_FIRST), key)
     if sheet.footnote:
         print(sheet.footnote)
     for first, second in cannot_tell_apart(variant.problem):
@@ -151,9 +151,9 @@ def _cell_text(cell: str | bool) -> str:
     return cell if isinstance(cell, str) else "■" if cell else "□"
 
 
-def _print_questions(variant: Variant, key: bool) -> None:
-    """Print the questions about a program: name, and options or boxes; if `key`, the answer."""
-    for row in filter(variant.is_question, variant.rows):
+def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
+    """Print those of the rows that are questions about a program: name, and options or boxes; if `key`, the answer."""
+    for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
         print(f"\n{row.name}" + (f" {answer_in_words(variant, row.key)}" if key else ""))
         if isinstance(asked, OneOf):
@@ -173,7 +173,8 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
     hint = write_hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
         with_hint = {"hint": hint and hint.as_json(variant)} if parsed.hint else {}
-        print_json({**report.as_json(variant), **with_hint})
+        opened = opened_rows(variant) if report.has_readable_answer else []
+        print_json({**report.as_json(variant), **({"opened": opened} if opened else {}), **with_hint})
     else:
         _print_report(variant, report, hint)
 
@@ -206,6 +207,8 @@ def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
         print(report.diagnosis.message)
     if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
         print(hint.message)
+    if report.has_readable_answer and not report.complete:
+        _print_questions(variant, (row for row in variant.rows if row.key in CHECKED_FIRST))
 
 
 def _check_worksheets(parsed: argparse.Namespace) -> None:

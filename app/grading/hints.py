@@ -310,7 +310,7 @@ class HintWriter:
         return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), length=length, **words)
 
     def _box(self, blank: Blank) -> str:
-        """A box by its row and field, “Queries” (columns); a count, or a box of a question about code, by its row."""
+        """A box by its row and field, “Queries” (columns); a count or a box of a question about code by its row."""
         axis, asked = self.variant.axis(blank), self.variant.table.askable[blank.tensor]
         is_whole = blank.field == "count" or isinstance(asked, OneOf | Joint)
         return self._say("whole" if is_whole else "one", row=self._row(blank.tensor), axis=axis)

@@ -14,6 +14,7 @@ from app.shapes.table import Blank, Joint, OneOf
 from app.sheets.variant import Variant
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
 
+CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
 MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
 
 

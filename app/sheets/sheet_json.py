@@ -6,7 +6,7 @@ from typing import Any
 
 from app.misconceptions.predictions import cannot_tell_apart
 from app.shapes.table import Joint, OneOf
-from app.sheets.code_text import code_shown, option_text
+from app.sheets.code_text import CHECKED_FIRST, code_shown, option_text
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
 
@@ -16,7 +16,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
     "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the
     right sheet; "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are
-    answered in words; "program" is None unless the sheet is about one.
+    answered in words; "program" is None unless the sheet is about one. A row of CHECKED_FIRST is left out.
     """
     sheet = variant.worksheet
     return {
@@ -35,10 +35,15 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "introduction": sheet.introduction,
         "own_assumptions": sheet.own_assumptions,
         "own_footnote": sheet.footnote,
-        "rows": [_row_json(variant, row) for row in variant.rows],
+        "rows": [_row_json(variant, row) for row in variant.rows if row.key not in CHECKED_FIRST],
         "questions": [question.text for question in sheet.questions],
         "cannot_tell_apart": [[key, other or "right"] for key, other in cannot_tell_apart(variant.problem)],
     }
+
+
+def opened_rows(variant: Variant) -> list[dict[str, Any]]:
+    """The rows that `variant_json` leaves out: whoever has checked a sheet gets them with the report."""
+    return [_row_json(variant, row) for row in variant.rows if row.key in CHECKED_FIRST]
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:

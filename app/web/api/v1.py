@@ -16,7 +16,7 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import SizeSource
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
-from app.sheets.sheet_json import variant_json
+from app.sheets.sheet_json import opened_rows, variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.topics.shapes_json import shapes
@@ -238,6 +238,7 @@ class GradeReport(BaseModel):
     mistakes: list[MistakeEntry]
     first_mismatch: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
+    opened: list[RowEntry] = Field([], description="Rows that open with the first check, such as that for a repair.")
     hint: HintEntry | None = Field(None, description="If asked for; null if all is right or no box holds a number.")
 
 
@@ -351,14 +352,17 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
     """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
 
     The report has a `hint` of that level only if the request asks for one; it is null if all is right or nothing could
-    be read.
+    be read. It has `opened` only on a sheet with rows that no sheet shows before a check, if something could be read.
     """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
-    if body.hint is None:
-        return GradeReport.model_validate(report.as_json(variant))
-    hinted = write_hint(variant, report, body.hint)
-    return GradeReport.model_validate({**report.as_json(variant), "hint": hinted and hinted.as_json(variant)})
+    fields = report.as_json(variant)
+    if report.has_readable_answer and (opened := opened_rows(variant)):
+        fields["opened"] = opened
+    if body.hint is not None:
+        hinted = write_hint(variant, report, body.hint)
+        fields["hint"] = hinted and hinted.as_json(variant)
+    return GradeReport.model_validate(fields)
 
 
 def _requested_variant(services: Services, body: GradeRequest) -> Variant:

@@ -29,6 +29,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
 from app.store import Course, Material
 from app.topics.registry import TOPICS
+from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.materials.worksheet_preview import (
     PREVIEW_KEY,
@@ -253,8 +254,7 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
 
 
 def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> Variant | None:
-    """A sheet with all rows of the form, for their names and sentences; None if its rows or model do not fit the topic
-    yet.
+    """A sheet with all rows of the form, for their names and sentences; None if rows or model do not fit the topic.
 
     Its tokens are the worksheet's; without a worksheet 100, or what the model takes instead.
     """
@@ -268,7 +268,11 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
     sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
     sheet = replace(sheet, bug=worksheet.bug if worksheet else "")
-    return Variant(sheet, model, tokens, library.wording)
+    variant = Variant(sheet, model, tokens, library.wording)
+    try:
+        return variant if variant.table else None
+    except TopicError:
+        return None
 
 
 def _bugs(library: Library, topic: str) -> dict[str, str]:
@@ -285,7 +289,7 @@ def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) 
     return tuple(
         EditorRow(row, known[row.key].name, known[row.key].note, known[row.key].letter)
         if row.key in known
-        else EditorRow(row, words[row.key].name if row.key in words else row.key, "", "")
+        else EditorRow(row, words[row.key].name.replace("{line}", "…") if row.key in words else row.key, "", "")
         for row in texts.rows
     )
 

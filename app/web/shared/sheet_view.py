@@ -13,7 +13,7 @@ from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf
-from app.sheets.code_text import answer_in_words, option_text
+from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
 from app.sheets.reasons import row_reason
@@ -28,7 +28,6 @@ from app.web.shared.cookies import current_page_request
 from app.web.shared.urls import url_for
 
 MANY = 3  # boxes with one sentence
-CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
 
 
 @dataclass(frozen=True)

@@ -103,20 +103,23 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
 
 
 def test_a_program_comes_with_what_can_be_chosen_and_filled_in(client: TestClient, library: Library) -> None:
-    """Graded as on the page: the options by number, and the blanks of the repair."""
+    """Graded as on the page: the options by number, and the blanks of the repair, which open with the first check."""
     shown = client.get("/api/v1/worksheets/bug-layer").json()
     rows = {row["key"]: row for row in shown["rows"]}
     assert shown["program"]["witness"]["cells"]
     assert len(rows["where"]["options"]) == len(shown["program"]["lines"]) + 1
     assert len(rows["why"]["options"]) == 4
-    assert len(rows["repair"]["between"]) == len(rows["repair"]["boxes"]) + 1
+    assert "repair" not in rows
     variant = library.variant("bug-layer")
     right = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
+    assert "opened" not in client.post("/api/v1/grade", json={"worksheet": "bug-layer", "answers": {}}).json()
     report = client.post("/api/v1/grade", json={"worksheet": "bug-layer", "answers": right}).json()
+    [repair] = report["opened"]
+    assert len(repair["between"]) == len(repair["boxes"]) + 1
     assert (
         report["score"]
         == report["out_of"]
-        == sum(row["points"] * (1 if row["between"] else len(row["boxes"])) for row in shown["rows"])
+        == sum(row["points"] * (1 if row["between"] else len(row["boxes"])) for row in (*rows.values(), repair))
     )
 
 
@@ -436,6 +439,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "mistakes",
         "first_mismatch",
         "diagnosis",
+        "opened",
         "hint",
     }
 
