@@ -24,6 +24,11 @@ def right_sheet(variant: Variant) -> FilledSheet:
     return dict(variant.key)
 
 
+def typed_boxes(variant: Variant) -> list[str]:
+    """The boxes in which a digit can slip: all but those that are chosen."""
+    return [box for box, blank in variant.blanks_by_name.items() if blank.field != "choice"]
+
+
 def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
     """Each misconception's key with the sheet it fills in, once for each way in which it shows."""
     right = right_sheet(variant)

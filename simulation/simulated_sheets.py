@@ -27,6 +27,7 @@ from simulation.misconception_students import (
     FilledSheet,
     misconception_sheets,
     right_sheet,
+    typed_boxes,
     with_slip,
     with_tokens_as_rows,
 )
@@ -108,11 +109,6 @@ class SimulatedSheet:
 
     def _values(self, sheet: FilledSheet) -> dict[Blank, int]:
         return {blank: sheet[str(blank)] for blank in self.variant.blanks}
-
-    @cached_property
-    def typed(self) -> list[str]:
-        """The blanks in which a digit can slip: all but those that are chosen."""
-        return [str(blank) for blank in self.variant.blanks if blank.field != "choice"]
 
     @cached_property
     def mentioned_numbers(self) -> list[int]:
@@ -221,14 +217,14 @@ class SimulatedSheet:
         For each misconception one slip in a blank that it leaves right; up to PAIRS_PER_SEED sheets with two
         misconceptions; a slip in each typed blank of the right sheet; GUESSES_PER_SEED guessed sheets.
         """
-        tally = Tally()
+        tally, typed = Tally(), typed_boxes(self.variant)
         for key, sheet in self.distinguishable:
-            for blank in sample_up_to(chance, [blank for blank in self.typed if sheet[blank] == self.right[blank]], 1):
+            for blank in sample_up_to(chance, [blank for blank in typed if sheet[blank] == self.right[blank]], 1):
                 diagnosis = self.diagnose(with_slip(sheet, blank, chance))
                 tally.add(SLIPPED, diagnosis is not None and diagnosis.key == key)
         for keys, sheet in sample_up_to(chance, self.pairs, PAIRS_PER_SEED):
             tally.add(BOTH, self.diagnosed_keys(sheet) == keys)
-        for blank in self.typed:
+        for blank in typed:
             tally.add(RIGHT, not self.diagnosed_keys(with_slip(self.right, blank, chance)))
         for _ in range(GUESSES_PER_SEED):
             guess = {blank: chance.choice(self.mentioned_numbers) for blank in self.right}
