@@ -31,7 +31,9 @@ class Lesson:
         return f"/class/{self.activity.id}/1"
 
 
-def open_lesson(server: Server, title: str = "Lesson", policies: Policies = AFTER_HAND_IN) -> Lesson:
+def open_lesson(
+    server: Server, title: str = "Lesson", policies: Policies = AFTER_HAND_IN, worksheet: str = WORKSHEET
+) -> Lesson:
     """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database.
 
     The database must hold no other lesson with this title, since the teacher's e-mail is made from it.
@@ -41,11 +43,11 @@ def open_lesson(server: Server, title: str = "Lesson", policies: Policies = AFTE
     teacher = add_teacher(store, f"{title.lower().replace(' ', '-')}@example.org", title)
     course: Course = store.courses.add(title, "UTC", teacher)
     plan = Plan(title, None, policies)
-    activity = store.activities.add(course, plan, freeze(library, (WORKSHEET,), tickets["classic"]))
+    activity = store.activities.add(course, plan, freeze(library, (worksheet,), tickets["classic"]))
     store.activities.set_state(activity, "open")
     session = store.people.open_session(teacher)
     store.close()
-    return Lesson(server, activity, library.variant(WORKSHEET), session)
+    return Lesson(server, activity, library.variant(worksheet), session)
 
 
 def add_teacher(store: Store, email: str, name: str) -> Teacher:

@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from simulation.lesson import AFTER_HAND_IN, open_lesson
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 
@@ -133,4 +134,21 @@ def test_a_bug_is_found_without_script(browser: Browser, shared_app: Server, rig
     page.get_by_role("button", name="Check").click()
     expect(page.locator("td[data-mark='wrong'], td[data-mark='empty']")).to_have_count(0)
     expect(page.locator("td[data-mark='right']").first).to_be_visible()
+    context.close()
+
+
+@pytest.mark.slow
+def test_where_no_check_shows_marks_the_repair_waits_for_a_line(browser: Browser, shared_app: Server) -> None:
+    """It tells which line is wrong: it is there once one is chosen."""
+    lesson = open_lesson(shared_app, "Bug in an exam", AFTER_HAND_IN, "bug-one-head")
+    context = browser.new_context(base_url=shared_app.url)
+    page = context.new_page()
+    page.goto(f"/join/{lesson.activity.join_code}")
+    page.fill("input[name=name]", "Kim Lee")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda address: not address.endswith(str(lesson.activity.join_code)))
+    page.goto(lesson.sheet_path)
+    expect(page.locator(REPAIR)).to_be_hidden()
+    page.locator("ol.program-lines label").nth(2).click()
+    expect(page.locator(REPAIR)).to_be_visible()
     context.close()

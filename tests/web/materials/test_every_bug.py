@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from tests.helpers.sent_form import SentForm
 from tests.helpers.shipped import LIBRARY
 
 # The first model of each family: a page takes a third of a second.
-MODELS = {model.architecture.family: key for key, model in reversed(LIBRARY.models.items())}.values()
+MODELS = {model.architecture.family: key for key, model in reversed([*LIBRARY.models.items()])}.values()
 SHEET = LIBRARY.worksheet("bug-layer")
 
 
@@ -24,7 +23,7 @@ SHEET = LIBRARY.worksheet("bug-layer")
 @pytest.mark.parametrize("model", MODELS)
 def test_a_bug_is_shown_or_refused_with_a_reason(classroom: Classroom, model: str) -> None:
     """In the editor's preview, with its answers; a refusal leaves what was chosen, and names the model or a number."""
-    form: Mapping[str, str] = SentForm(classroom.get("/worksheets/new?topic=find-the-bug")).values
+    form = SentForm(classroom.get("/worksheets/new?topic=find-the-bug")).values
     for bug in BUGS:
         sent = {**form, "model": model, "bug": bug, "tokens": "10", "view": "right"}
         response = classroom.instructor.post("/worksheets/preview", data=sent)
