@@ -251,7 +251,7 @@ class Edge:
             case "upper":
                 x, y = (x1 + x2) / 2 - 3 - width, (y1 + y2) / 2 - 1 - height - self.shift
             case "lower":
-                x, y = (x1 + x2) / 2 + 4 + self.shift, (y1 + y2) / 2 + 2
+                x, y = (x1 + x2) / 2 + 6 + self.shift, (y1 + y2) / 2 + 2
             case _:
                 y = y1 + 5 + self.shift
         return Rect(x, y, width, height)

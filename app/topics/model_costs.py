@@ -205,6 +205,7 @@ TOPIC = Topic(
                     "decode_flops",
                     "decode_intensity",
                     "prefill_intensity",
+                    "training_flops",
                 ),
                 ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
             ),
