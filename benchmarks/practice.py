@@ -74,7 +74,8 @@ def sheets_too_early(library: Library, seed: int) -> int:
         practice = Practice(library, record)
         coming, levels = practice.coming, {level.key for level in practice.levels}
         early += not before[coming.level.key] & levels <= set(record.passed)
-        held = () if chance.random() < 0.6 else (chance.choice(shown[coming.level.topic]),)
+        keys = shown[coming.level.topic]  # none of a topic whose misconceptions differ from sheet to sheet
+        held = (chance.choice(keys),) if keys and chance.random() > 0.6 else ()
         match chance.randrange(6):
             case 0:
                 record = record.at_level(chance.choice(sorted(levels)), testing=chance.random() < 0.5)

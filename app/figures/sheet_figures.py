@@ -24,7 +24,7 @@ from app.topics.problem import Problem
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
 
-MAX_STRIPED = 64  # figures of stripes that are kept
+MAX_STRIPED = 256  # figures of stripes that are kept: students of a class fill in later rows while theirs stays
 
 
 def draw_figures(
