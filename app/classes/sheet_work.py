@@ -91,10 +91,11 @@ class StoredWork:
 
 @dataclass(frozen=True)
 class ClassWork(StoredWork):
-    """A student's work on a sheet of an activity; `charge` counts an attempt as stored, or raises.
+    """A student's work on a sheet of an activity.
 
-    `report` has the marks of the last attempt where this request has made it, `known_progress` how far the student is
-    in the activity where that was read with it.
+    `charge` counts this request's attempt in what the student may store, or raises; it is called again, and counts
+    nothing, where another request came first and this one is done again. `report` has the marks of the last attempt
+    where this request has made it, `known_progress` how far the student is in the activity where that was read with it.
     """
 
     library: Library
@@ -124,8 +125,7 @@ class ClassWork(StoredWork):
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
         """The work after storing one more attempt; one that a repeated request has already made is not added again.
 
-        Only unlimited attempts are charged for, once more where another request came first and this one is done again;
-        if `charge` raises, the draft is saved first.
+        Only unlimited attempts are charged for; if `charge` raises, the draft is saved first.
         """
         allowed, classwork = self.activity.policies.max_attempts, self.store.classwork
         if not allowed:

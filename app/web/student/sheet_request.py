@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol, Self
 
 from fastapi import HTTPException, Request
@@ -138,7 +137,7 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
         done = services.store.classwork.work(key)
     saved = done.draft.variant if done.draft else None
     sheet = sheet_with_sizes(services.library, services.store, access.activity, access.student, number, saved)
-    charge = partial(_charge_attempt, services, access.student.id)
+    charge = _charge_once(services, access.student.id)
     return ClassWork(services.store, key, sheet.sizes, done, services.library, access.activity, sheet, charge)
 
 
@@ -178,6 +177,17 @@ def request_id(form: FormReader, answers: Answers) -> str:
     return f"{read_form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _charge_attempt(services: Services, student_id: int, answers: Answers) -> None:
-    """Count one more attempt in what the student may store; BudgetSpentError after hundreds within an hour."""
-    services.storage.charge_student(student_id, max(BYTES_OF_ATTEMPT, bytes_of(answers)))
+def _charge_once(services: Services, student_id: int) -> Callable[[Answers], None]:
+    """What counts a request's attempt in what the student may store; BudgetSpentError after hundreds within an hour.
+
+    A request makes one attempt, which is counted once, however often it is done again because another came first.
+    """
+    is_charged = False
+
+    def charge(answers: Answers) -> None:
+        nonlocal is_charged
+        if not is_charged:
+            services.storage.charge_student(student_id, max(BYTES_OF_ATTEMPT, bytes_of(answers)))
+        is_charged = True
+
+    return charge

@@ -134,6 +134,26 @@ def test_attempts_in_a_class_are_counted_and_nothing_is_lost(app: FastAPI, monke
     assert attempts(lou) == [("1", False)]
 
 
+def test_an_attempt_is_counted_once_though_a_save_came_first(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page saves by itself while its check is on the way: the check is done again, and costs one attempt."""
+    monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", BYTES_OF_ATTEMPT)
+    classroom = Classroom(app, Policies(feedback="immediate"))
+    kim, browser = classroom.join("Kim")
+    work, tries = classroom.store.classwork, list[str]()
+    record = work.record
+
+    def record_after_a_save(key: Any, attempt: Any, draft: Any, allowed: int | None) -> Any:
+        if not tries:
+            save(classroom.store, key, {"input.rows": "7"})
+        tries.append(attempt.answers["input.rows"])
+        return record(key, attempt, draft, allowed)
+
+    monkeypatch.setattr(work, "record", record_after_a_save)
+    answer = browser.post(f"{classroom.sheet_path}/check", data={**KEY, "form_id": "form-0001"}, headers=SCRIPT)
+    assert (answer.status_code, len(tries)) == (200, 2)
+    assert len(work.attempts_of_student(kim.id)) == 1
+
+
 def test_what_is_stored_of_long_answers_is_what_is_counted(app_on_each_database: FastAPI) -> None:
     """Every box full of emoji, in practice and in a class: no row takes more bytes than were charged for it."""
     classroom = Classroom(app_on_each_database, Policies(feedback="immediate"))
