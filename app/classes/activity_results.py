@@ -22,6 +22,7 @@ from app.grading.item_analysis import (
 )
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
+from app.sheets.code_text import option_label
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
@@ -218,6 +219,8 @@ def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: 
         return ""
     if read.meaning is not None:
         return text.strip()
+    if blank.field == "choice":
+        return option_label(variant, blank.tensor, read.value)
     written = _meaning(variant, blank, read.value)
     if symbol_alone and written:
         return written
