@@ -45,7 +45,7 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise CannotReadError("pattern-too-long")
-    tidy = normalize_signs(text).strip("\"'`“”‘’ ").replace("→", "->")
+    tidy = normalize_signs(text).strip("\"'`“”‘’ ").replace("→", "->").replace("\u2010", "-")
     before, arrow, after = tidy.partition("->")
     if not arrow or "->" in after:
         raise CannotReadError("pattern-arrow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from app.models.architecture import Architecture
@@ -11,8 +11,8 @@ from app.shapes.table import OneOf, TensorTable, tensor, written_pattern
 from app.topics.attention_layer import LAYER_PROJECTIONS, LAYER_W_O
 from app.topics.four_dimensions import FOUR_DIMENSIONS, GROUPED_FOUR_DIMENSIONS
 from app.topics.requirements import MORE_THAN_ONE_HEAD, PLAIN_HEAD, Requirement
-from app.topics.three_dimensions import HEADS_FIGURES, without_repeat
-from app.topics.topic import LevelSpec, Topic
+from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, HEADS_FIGURES, without_repeat
+from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.translation import N_
 
 _PROJECTED, _SPLIT, _MERGED = "b n d, d f -> b n f", "b n (h e) -> b h n e", "b h n e -> b n (h e)"
@@ -141,7 +141,12 @@ _SEVERAL_TOKENS = Requirement(
     N_("With one token, {model} has a single query and a single key: choose at least {number} tokens."),
     lambda _architecture, _tokens: 2,
 )
-_FIGURES = tuple(plan for plan in HEADS_FIGURES if plan.key in ("deck-scores", "deck-context"))
+_DRAWN = ("deck-queries", "deck-keys", "deck-scores", "deck-context", "deck-merged")
+
+
+def _drawn(plans: Iterable[FigurePlan]) -> tuple[FigurePlan, ...]:
+    return tuple(plan for plan in plans if plan.key in _DRAWN)
+
 
 TOPIC = Topic(
     "index-notation",
@@ -151,7 +156,7 @@ TOPIC = Topic(
     masked=True,
     batched=True,
     tables=tuple(replace(t, questions=tuple(_questions(t))) for t in (GROUPED_INDEX_NOTATION, INDEX_NOTATION)),
-    figures={INDEX_NOTATION.key: _FIGURES, GROUPED_INDEX_NOTATION.key: _FIGURES},
+    figures={INDEX_NOTATION.key: _drawn(HEADS_FIGURES), GROUPED_INDEX_NOTATION.key: _drawn(GROUPED_HEADS_FIGURES)},
     drawn_with={INDEX_NOTATION.key: FOUR_DIMENSIONS, GROUPED_INDEX_NOTATION.key: GROUPED_FOUR_DIMENSIONS},
     levels=(
         LevelSpec(
