@@ -100,7 +100,7 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     if len(texts) > len(variant.blanks):
         problem = _(
             "Line {number} has {answers} answers, but the sheet has {boxes} boxes: "
-            "write no spaces inside an answer, and a colon after the name."
+            "put an answer with spaces in double quotes, and a colon after the name."
         )
         raise AnswersError(problem.format(number=line_number, answers=len(texts), boxes=len(variant.blanks)))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
