@@ -154,7 +154,7 @@ def _print_real_head(real_head: RealHead) -> None:
     words: dict[str, Any] = {
         name: getattr(real_head, name) for name in ("checkpoint", "layer", "head", "kv_head", "dtype")
     }
-    print(heading.format(**words, tokens=len(real_head.tokens), device_name=real_head.device_name))
+    print(heading.format(**words, tokens=len(real_head.tokens)))
     if real_head.is_quantized:
         print(_("The file’s weights are quantized: they are rounded to few bits each."))
     print("\n" + "  ".join(token.text for token in real_head.tokens) + "\n")
