@@ -64,7 +64,12 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 MARKDOWN = {"markdown_it", "mdurl"}
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 TORCH_MODULES = {"app.forward.run", "app.forward.devices", "app.forward.process"}
-NUMPY_MODULES = {"app.bugs.tensors", "app.bugs.witnesses"}  # in functions, where numbers are made
+NUMPY_MODULES = {
+    "app.bugs.tensors",
+    "app.bugs.witnesses",
+    "app.figures.heat_map",
+    "app.forward.head_scores",
+}  # in functions, where numbers are made
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
 HTTP_FRAMEWORKS = {"fastapi", "starlette"}
 PAGES_WITHOUT_TEMPLATE = {
