@@ -140,7 +140,8 @@ def _open(source: str) -> Checkpoint:
 def _save(real_head: RealHead, path: Path) -> None:
     """Write the npz file; raises InputError if that is not possible."""
     try:
-        save_npz(real_head, path)
+        with path.open("wb") as file:
+            save_npz(real_head, file)
     except OSError as error:
         problem = _("{file} cannot be written: {reason}.")
         raise InputError(problem.format(file=str(path)[:60], reason=error.strerror)) from None
