@@ -107,9 +107,10 @@ class RealHead:
     MAX_CELLS_OF_LAYER numbers.
     mask: bool (N, N), True where the query of the row may see the key of the column.
     parameters: float32, what the program read besides X, by variable; of GGUF alone, empty for safetensors.
-    lines: the program that ran, with the shapes that torch reported. head_scores: what each head of this layer and of
-    those below did in the text, without layers of a text that is too long for it. sdpa: None unless it was asked for, and for a
-    model with a softcap, which the fused kernel lacks.
+    lines: the program that ran, with the shapes that torch reported.
+    head_scores: what each head of this layer and of those below did in the text, without layers of a text that is too
+    long for it.
+    sdpa: None unless it was asked for, and for a model with a softcap, which the fused kernel lacks.
     config: what the architecture was read from.
     """
 
