@@ -134,7 +134,7 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
 
 def _open(source: str) -> Checkpoint:
     """Open a checkpoint from the folder that it is in: in a terminal, every file that the user can read is allowed."""
-    return open_checkpoint(source, [Path("/")])
+    return open_checkpoint(source, [Path(Path(source).absolute().anchor)])
 
 
 def _save(real_head: RealHead, path: Path) -> None:
