@@ -385,11 +385,9 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
         return context
 
     def fused() -> torch.Tensor:
-        batch = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
-        context: torch.Tensor = torch.nn.functional.scaled_dot_product_attention(
-            *batch, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor
-        )[0, 0]
-        return context
+        q, k, v = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, k, v, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor)[0, 0]
 
     expected, plain_milliseconds, plain_peak = _measured(plain, device)
     found, fused_milliseconds, fused_peak = _measured(fused, device)
