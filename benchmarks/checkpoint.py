@@ -83,7 +83,7 @@ def write_checkpoint(folder: Path) -> int:
             shards.append({})
             size = 2 * prod(shape)
         shards[-1][name] = shape
-    total, shard_of = 0, {}
+    total, shard_of = 0, dict[str, str]()
     for number, shard in enumerate(shards, 1):
         path = folder / f"model-{number:05d}-of-{len(shards):05d}.safetensors"
         shard_of |= dict.fromkeys(shard, path.name)
@@ -94,16 +94,16 @@ def write_checkpoint(folder: Path) -> int:
 
 
 def _write_shard(path: Path, shard: dict[str, tuple[int, ...]]) -> int:
-    header, end = {}, 0
+    header, begins, end = {}, dict[str, int](), 0
     for name, shape in shard.items():
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + 2 * prod(shape)]}
-        end += 2 * prod(shape)
+        begins[name], end = end, end + 2 * prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begins[name], end]}
     content = json.dumps(header).encode()
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(content)) + content)
         start = file.tell()
         for name in (name for name in shard if f".{LAYER}.self_attn." in name):
-            file.seek(start + header[name]["data_offsets"][0])
+            file.seek(start + begins[name])
             file.write(os.urandom(1 << 20) * (2 * prod(shard[name]) >> 20))
         file.truncate(start + end)
         file.flush()
