@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from app.forward.hidden_states import Report
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
@@ -39,6 +41,17 @@ class Runner(Protocol):
         check: Callable[[], object] = lambda: None,
         **options: Any,
     ) -> HeadRun: ...
+
+    def run_real_head(
+        self,
+        source: str | Path,
+        text: str,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        report: Report = lambda _done, _total: None,
+        **options: Any,
+    ) -> RealHead: ...
 
 
 class HeadNotRun(ValueError):

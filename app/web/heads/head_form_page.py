@@ -9,10 +9,10 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
+from app.checkpoints.sources import ListedCheckpoint
 from app.forward.head_run import HeadNotRun
 from app.translation import gettext as _
-from app.web.heads.head_request import EXAMPLES, MAX_SENTENCE, HeadChoice, find_choice, start_head
+from app.web.heads.head_request import EXAMPLES, MAX_SENTENCE, HeadChoice, find_choice, offered_checkpoints, start_head
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice
@@ -91,7 +91,7 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
 
 def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: str) -> HeadFormPage:
     """The form with these texts; an empty layer or head is that of the example."""
-    listed = listed_checkpoints(services.settings)
+    listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
     return HeadFormPage(listed, chosen, sentence, layer or str(example[0]), head or str(example[1]))

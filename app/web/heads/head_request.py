@@ -83,9 +83,14 @@ def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHe
     return run_checkpoint(services.runner, source, choice.sentence, **options)
 
 
+def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
+    """The weights that this server offers: those in the folders of its settings, and SmolLM2 where that is installed."""
+    return listed_checkpoints(services.settings.weight_folders)
+
+
 def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:
     """The listed checkpoint with that key; HeadNotRun, with reason "refused", if the server offers none."""
-    for listed in listed_checkpoints(services.settings):
+    for listed in offered_checkpoints(services):
         if listed.key == key:
             return listed
     raise HeadNotRun(_("This server no longer offers these weights: choose others."), "refused")
