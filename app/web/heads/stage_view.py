@@ -209,7 +209,8 @@ def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
     """What a stage asked, with the shapes of the run's own arrays where they have them."""
     for row in variant.rows if variant else ():
         assert variant is not None  # noqa: S101 - it has rows
-        symbols = " × ".join(variant.notation.write(variant.expression(blank)) for blank in row.blanks)
+        sides = [variant.notation.write(variant.expression(blank)) for blank in row.blanks]
+        symbols = " × ".join(f"({side})" if " + " in side and len(sides) > 1 else side for side in sides)
         numbers = " × ".join(variant.written_answer(blank, in_symbols=False) for blank in row.blanks)
         yield ShapeLine(
             row, symbols, numbers, _observed(real_head, variant, row), reason_note(variant, row, works_out=True)
