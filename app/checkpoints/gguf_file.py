@@ -21,6 +21,7 @@ from app.translation import gettext as _
 if TYPE_CHECKING:
     import torch
 
+MAX_GGUF_HEADER_BYTES = 100_000_000  # all that is looked at of a header; Gemma's, one of the longest, has 10 million
 MAX_GGUF_KEYS = 10_000
 MAX_GGUF_TENSORS = 100_000
 MAX_GGUF_TEXT_BYTES = 1_000_000  # of a key, a value or one item of an array
@@ -65,7 +66,7 @@ _MODULES = {
     "mlp.down_proj": "ffn_down",
 }
 _PERMUTED = (".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias")
-_WHOLE_NUMBERS = ("F32", "F16", "BF16")
+_WHOLE_NUMBERS = (0, 1, 30, 28)  # F32, F16, BF16, F64
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class GgufIndex:
         """The kind of model, as llama.cpp calls it."""
         return str(self.metadata.get("general.architecture", ""))
 
+    @property
+    def is_quantized(self) -> bool:
+        """Whether a tensor has fewer than 16 bits a number."""
+        return any(tensor.type not in _WHOLE_NUMBERS for tensor in self.tensors.values())
+
 
 class _Damaged(Exception):
     """A header that doesn't make sense."""
@@ -112,10 +118,17 @@ def read_index(path: Path) -> GgufIndex:
 @lru_cache(maxsize=8)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with _mapped_header(path) as content:
             return _Walk(content).index()
     except (_Damaged, struct.error, UnicodeDecodeError, ValueError):
         raise _damaged(path) from None
+
+
+def _mapped_header(path: Path) -> mmap.mmap:
+    """The beginning of the file, as far as a header may reach; raises ValueError for an empty file."""
+    with path.open("rb") as file:
+        length = min(path.stat().st_size, MAX_GGUF_HEADER_BYTES)
+        return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
 
 
 def _damaged(path: Path) -> CheckpointError:
@@ -207,7 +220,7 @@ class _Walk:
 
 def read_array(path: Path, array: GgufArray) -> list[Any]:
     """The items of an array of the header."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with _mapped_header(path) as content:
         walk = _Walk(content)
         walk.at = array.offset
         return [walk._value(array.item_type) for _item in range(array.count)]
@@ -262,7 +275,7 @@ class GgufFile:
         self._tensors, self._file_name = index.tensors, path.name
         self._types = {kind: GGMLQuantizationType(kind) for kind in {t.type for t in index.tensors.values()}}
         self.names = index.tensors.keys()
-        self.is_quantized = any(kind.name not in _WHOLE_NUMBERS for kind in self._types.values())
+        self.is_quantized = index.is_quantized
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""

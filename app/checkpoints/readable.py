@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.models.architecture import Architecture
-from app.models.config_fields import ConfigError, quoted
+from app.models.config_fields import ConfigError, quoted, read_positive_number
 from app.models.families.checkpoints import (
     ACTIVATIONS,
     CHECKPOINT_RULES,
@@ -33,6 +33,8 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         raise CheckpointError(problem.format(checkpoint=name, field=field[:60], value=quoted(value)))
     try:
         architecture = build_architecture(config, name)
+        read_positive_number(config, *rule.norm_eps)
+        read_positive_number(config, "final_logit_softcapping", 1)
     except ConfigError as refusal:
         raise CheckpointError(f"{name}: {refusal}") from None
     for part in _not_run(architecture):
@@ -40,9 +42,15 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
     return architecture
 
 
-def check_tensor_names(architecture: Architecture, names: Collection[str], expected: Collection[str]) -> None:
-    """Raise CheckpointError for a tensor that a file lacks, or for one that the model has no place for."""
-    buffers = CHECKPOINT_RULES[architecture.family].buffers
+def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
+    """Raise CheckpointError for a tensor that a file lacks, or for one that the model has no place for.
+
+    `name_in_file` gives the name in the file of a tensor of the layout.
+    """
+    [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
+    layers = (run.parameters for run in stack.runs for _layer in range(run.count))
+    in_layers = [stack.spec.name.format(i=i) + spec.name for i, specs in enumerate(layers) for spec in specs]
+    expected = [name_in_file(name) for name in (*(spec.name for spec in architecture.outside_parameters), *in_layers)]
     missing = next((name for name in expected if name not in names), None)
     if missing is not None:
         problem = _("{checkpoint} has no tensor “{name}”.")
@@ -64,7 +72,7 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
         if field not in known:
             yield field, value
     activation = config.get(rule.activation[0])
-    if activation is not None and activation not in ACTIVATIONS:
+    if activation is not None and (not isinstance(activation, str) or activation not in ACTIVATIONS):
         yield rule.activation[0], activation
     for field in ("rope_scaling", "rope_parameters"):
         settings = config.get(field)
