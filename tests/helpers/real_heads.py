@@ -1,8 +1,6 @@
-"""A real head whose numbers are made up, of a checkpoint that is only listed: for pages, without torch and without weights."""
+"""A real head whose numbers are made up, of weights that are only listed: for tests of pages, without torch."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +12,14 @@ from app.models.read_config import build_architecture
 from tests.helpers.shipped import LIBRARY
 
 SMOLLM2_CONFIG = {
-    **{"model_type": "llama", "hidden_size": 576, "num_attention_heads": 9, "num_key_value_heads": 3},
-    **{"num_hidden_layers": 30, "intermediate_size": 1536, "vocab_size": 49152, "rope_theta": 100000},
+    "model_type": "llama",
+    "hidden_size": 576,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "num_hidden_layers": 30,
+    "intermediate_size": 1536,
+    "vocab_size": 49152,
+    "rope_theta": 100000,
 }
 LISTED = ListedCheckpoint(
     key="smollm2", name="SmolLM2-135M-Instruct", source="smollm2", is_quantized=True, layers=30, heads=9,
@@ -27,6 +31,7 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
     """A head of SmolLM2 over a text whose words are its tokens, with numbers that are drawn and not computed."""
     architecture = build_architecture(SMOLLM2_CONFIG, LISTED.name)
     words = text.split()
+    tokens = (Token(100 + at, f"␣{word}", f" {word}".encode(), is_special=False) for at, word in enumerate(words))
     n, random = len(words), np.random.default_rng(layer * 100 + head)
 
     def draw(*shape: int) -> np.ndarray:
@@ -49,20 +54,21 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
         for name, shape in stored.items()
     )
     arrays = {
-        **{"embeddings": draw(n, 576), "input": draw(n, 576), "queries": draw(n, 64), "keys": draw(n, 64)},
-        **{"values": draw(n, 64), "scores": draw(n, n), "weights": weights, "context": draw(n, 64)},
+        "embeddings": draw(n, 576),
+        "input": draw(n, 576),
+        "queries": draw(n, 64),
+        "keys": draw(n, 64),
+        "values": draw(n, 64),
+        "scores": draw(n, n),
+        "weights": weights,
+        "context": draw(n, 64),
         "output": draw(n, 576),
     }
     return RealHead(
         checkpoint=LISTED.name, revision="0123456789ab", is_quantized=True, config=SMOLLM2_CONFIG,
         architecture=architecture, layer=layer, head=head, kv_head=kv_head,
-        tokens=tuple(Token(100 + at, f"␣{word}", f" {word}".encode(), is_special=False) for at, word in enumerate(words)),
-        parts=parts, device="cpu", device_name="a processor that is not there", dtype="float32", milliseconds=1.5,
+        tokens=tuple(tokens), parts=parts, device="cpu", device_name="a processor that is not there", dtype="float32", milliseconds=1.5,
         peak_bytes=None, arrays=arrays, layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
         parameters={}, lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
+        head_scores=(),
     )  # fmt: skip
-
-
-def made_up_run(_source: object, text: str, *, layer: int, head: int, **_options: Any) -> RealHead:
-    """What a runner returns for these options."""
-    return made_up_head(text, layer, head)

@@ -1,4 +1,4 @@
-"""/heads/KEY: a head that waits, runs, or has run; then its stages, each of which opens once its shapes are answered."""
+"""/heads/KEY: a head that waits, runs, or has run, with stages that open one by one as their shapes are answered."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HeadPage:
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
-    coincidences: Annotated[Coincidences, Doc("What this number of tokens can't show.")] = Coincidences(())
+    coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     skipped: Annotated[str, Doc("The stages that were skipped, for the next form.")] = ""
     asks_ms: Annotated[int, Doc("After how many milliseconds the page asks whether it has run.")] = ASKS_MS
     form_secret: Annotated[str, Doc("What makes the visitor of a browser without a cookie.")] = ""
@@ -67,7 +67,9 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     page = HeadPage(job, _problem_of(job), asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS))
     if job.ending == "ready":
         skipped, level = _skipped(skip), _hint_level(hint)
-        page = _page(services, key, request.cookies.get(VISITOR_COOKIE, ""), skipped, hint=level, is_checked=bool(level))
+        page = _page(
+            services, key, request.cookies.get(VISITOR_COOKIE, ""), skipped, hint=level, is_checked=bool(level)
+        )
         if not request.cookies.get(VISITOR_COOKIE):
             page = replace(page, form_secret=FormSecret.new().secret)
     response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
@@ -125,9 +127,7 @@ def _store_answers(request: Request, services: Services, form: FormDep, stage: H
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
     sent = SentSheet(read_answers(form, variant))
-    services.storage.charge_sheet(
-        client_network(request), token, practice_sheet_key(variant), sent.answers, again=True
-    )
+    services.storage.charge_sheet(client_network(request), token, practice_sheet_key(variant), sent.answers, again=True)
     work = PracticeWork.find(services.store, token, variant) if token else None
     if work is None:
         visitor = services.store.add_visitor(FormSecret.of(form).token)
@@ -149,9 +149,7 @@ def _page(
     """The page of a head that has run, for the visitor with this token."""
     job, real_head = find_head(services, key)
     stages, wording = _stages(services, real_head), services.library.wording
-    views = stage_views(
-        real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked
-    )
+    views = stage_views(real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked)
     first = next(stage.variant for stage in stages if stage.variant)
     return HeadPage(
         job,

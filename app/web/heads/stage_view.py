@@ -124,15 +124,15 @@ def stage_views(
             views.append(StageView(number, stage.key, stage.title, "ahead"))
             continue
         was_skipped = stage.key in skipped or ALL_STAGES in skipped
-        work = PracticeWork.find(store, visitor_token, variant) if variant and visitor_token and not was_skipped else None
+        work = (
+            PracticeWork.find(store, visitor_token, variant) if variant and visitor_token and not was_skipped else None
+        )
         answers = work.draft.answers if work and work.draft else {}
         report = grade(variant, answers) if variant and any(answers.values()) else None
         if variant is None or was_skipped or (report and report.complete):
             lines, tables = tuple(_lines(real_head, variant)), tuple(_tables(real_head, stage.key))
             views.append(
-                StageView(
-                    number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped
-                )
+                StageView(number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped)
             )
             continue
         hinted = write_hint(variant, report, hint) if report and hint else None
