@@ -57,9 +57,7 @@ def test_too_many_heads_wait(client: TestClient, runner: FakeRunner) -> None:
     """The form comes back with the sentence (503), and nothing is queued."""
     runner.gate.clear()
     try:
-        statuses = [
-            client.post("/heads", data=FORM, follow_redirects=False).status_code for _ in range(HEAD_LIMITS.visitor + 1)
-        ]
+        answers = [client.post("/heads", data=FORM, follow_redirects=False) for _ in range(HEAD_LIMITS.visitor + 1)]
     finally:
         runner.gate.set()
     assert [answer.status_code for answer in answers] == [303] * HEAD_LIMITS.visitor + [503]
