@@ -214,10 +214,12 @@ def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
     rows, columns = len(drawn.row_starts), len(drawn.column_starts)
     width = min(LARGEST_CELL_PX, PLOT_PX / columns)
     height = width if rows > 1 else max(width, 24.0)
-    row_labels = [numbers.query_tokens[start] for start in drawn.row_starts]
-    column_labels = [key_tokens[start] for start in drawn.column_starts]
-    left, above = (min(GUTTER_PX, max(map(label_px, labels)) + 8) for labels in (row_labels, column_labels))
-    left = max(left, label_px(_("queries")) + 8)
+    row_labels = {row: numbers.query_tokens[start] for row, start in enumerate(drawn.row_starts)}
+    column_labels = {column: key_tokens[start] for column, start in enumerate(drawn.column_starts)}
+    # Labels for phones are larger, and get some room for that.
+    room = 1.0 if columns * width + GUTTER_PX < PHONE_PX * 1.3 else 1.35
+    left = max(_gutter(row_labels, height, room), room * label_px(_("queries")) + 8)
+    above = _gutter(column_labels, width, room)
     whole = max(NARROWEST_PX, left + columns * width + 8)
     phone = PHONE_LABEL_PX * whole / PHONE_PX
     sizes: tuple[tuple[Screen, float], ...] = (("", LABEL_PX),)
@@ -228,10 +230,10 @@ def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
     areas, masked = _areas(drawn, plot, LEVELS, signed=not is_share)
     labels = list[Label]()
     for screen, size in sizes:
-        for row in range(0, rows, math.ceil(size * 1.15 / height)):
+        for row in range(0, rows, _label_step(size, height)):
             middle = plot.y + (row + 0.5) * height + size * 0.36
             labels.append(Label(left - 6, middle, _fitting(row_labels[row], left - 8, size), size, screen, ends=True))
-        for column in range(0, columns, math.ceil(size * 1.15 / width)):
+        for column in range(0, columns, _label_step(size, width)):
             middle = plot.x + (column + 0.5) * width + size * 0.36
             token = _fitting(column_labels[column], above - 4, size)
             labels.append(Label(middle, top - 6, token, size, screen, turned=True))
@@ -333,11 +335,11 @@ def decimal(value: float, places: int) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in hundredths, with a decimal below one: '61 %', '0.4 %', '0 %', '< 0.1 %'."""
+    """A share in hundredths, with a decimal below one: '61 %', '0.4 %', '0 %', '< 0.1 %'; its spaces don't break."""
     hundredths = 100 * share
     if 0 < hundredths < 0.1:
-        return "< 0.1 %"
-    return f"{hundredths:.0f} %" if hundredths >= 0.95 or hundredths == 0 else f"{hundredths:.1f} %"
+        return "<\u00a00.1\u00a0%"
+    return f"{hundredths:.{0 if hundredths >= 0.95 or hundredths == 0 else 1}f}\u00a0%"
 
 
 def places_for(largest: float) -> int:
@@ -406,6 +408,17 @@ def _add_ramp(
         if drawn.hidden.any():
             labels.append(Label(swatch + RAMP_PX * 2 + 6, base, _("masked"), each, screen))
     return top + max(RAMP_PX * 1.2, size) + 6
+
+
+def _label_step(size: float, cell: float) -> int:
+    """Every which label is written, so that they don't touch: a size of type, and the length of a cell."""
+    return math.ceil(size * 1.15 / cell)
+
+
+def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
+    """The width that the labels which are written take at a side, at most GUTTER_PX."""
+    written = (text for index, text in labels.items() if index % _label_step(LABEL_PX, cell) == 0)
+    return min(GUTTER_PX, room * max(map(label_px, written))) + 8
 
 
 def _fitting(token: str, room: float, size: float) -> str:
