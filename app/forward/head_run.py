@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from app.forward.hidden_states import Report
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
+from app.forward.real_head import RealHead
 from app.forward.run import HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
@@ -37,6 +40,17 @@ class Runner(Protocol):
         check: Callable[[], object] = lambda: None,
         **options: Any,
     ) -> HeadRun: ...
+
+    def run_real_head(
+        self,
+        source: str | Path,
+        text: str,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        report: Report = lambda _done, _total: None,
+        **options: Any,
+    ) -> RealHead: ...
 
 
 class HeadNotRun(Exception):
