@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -53,7 +54,7 @@ class Runner(Protocol):
     ) -> RealHead: ...
 
 
-class HeadNotRun(Exception):
+class HeadNotRun(ValueError):
     """A head or layer that was not run: `str()` is the sentence to show.
 
     `reason` is "refused" if an argument was out of range or memory too small (the caller can change that), "busy" or
@@ -87,11 +88,27 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
     the sentence about it and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
-    try:
+    with _failures_told():
         run_sizes(topic, architecture, tokens, options.get("decoder_tokens"))
         runnable_table(topic, architecture, tokens)
         check_modelled(architecture, topic)
         return runner.run(architecture, tokens, **options)
+
+
+def run_checkpoint(runner: Runner, source: str, text: str, **options: Any) -> RealHead:
+    """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
+
+    `options` are those of `Runner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check, report.
+    """
+    with _failures_told():
+        return runner.run_real_head(source, text, **options)
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`."""
+    try:
+        yield
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None
     except tuple(REASON_OF_FAILURE) as failure:
