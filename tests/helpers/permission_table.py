@@ -54,6 +54,10 @@ TABLE: dict[str, Row] = {
     "GET /heads": ALL_200,
     "POST /heads": ALL_422,  # without a sentence
     "GET /heads/{key}": ALL_404,
+    "GET /heads/{key}/picture": ALL_404,
+    "GET /heads/{key}/picture/rows/{row:int}": ALL_404,
+    "GET /heads/{key}/picture/{stage}.{kind}": ALL_404,
+    "GET /heads/{key}/numbers.npz": ALL_404,
     "POST /heads/{key}/stages/{stage}": ALL_404,
     "POST /heads/{key}/cancel": ALL_404,
     "POST /heads/{key}/delete": ALL_404,
