@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pydantic import TypeAdapter
 
 from app.checkpoints.checkpoint import StoredPart, Token
-from app.forward.devices import device_name, peak_bytes_since, start_memory_count, wait_for_device
+from app.forward.devices import available_bytes, device_name, peak_bytes_since, start_memory_count, wait_for_device
 from app.forward.head_scores import HeadScore
 from app.forward.hidden_states import (
     HiddenStates,
@@ -38,7 +38,6 @@ from app.forward.run import (
     MAX_REHEARSED_TOKENS,
     USABLE_SHARE,
     available_device,
-    check_memory,
     execute,
     prepare,
     with_shapes,
@@ -252,7 +251,7 @@ def run_real_head(
     tokens = checkpoint.tokens(text)
     _check_length(a, len(tokens), most_tokens)
     program_of_tensors(a, len(tokens), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
-    check_memory(bytes_of_real_head(a, len(tokens), layer, dtype), device, SINGLE_HEAD.key, usable_share)
+    _check_memory(bytes_of_real_head(a, len(tokens), layer, dtype), device, usable_share)
     ids = [token.id for token in tokens]
     states = HiddenStates(0) if states is None else states
     state = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
@@ -298,6 +297,19 @@ def run_real_head(
         head_scores=state.head_scores + scores_of_heads(layer_weights, ids, layer),
         sdpa=_compare(a, table, made, dtype, device) if compare and a.score_softcap is None else None,
     )
+
+
+def _check_memory(needed: int, device: str, usable_share: float) -> None:
+    """Raise ForwardError if a run needs more bytes than `usable_share` of the device's free ones."""
+    free = available_bytes(device)
+    if free is None or needed <= usable_share * free:
+        return
+    message = _(
+        "This run needs {needed} bytes, and {device} has {free} free, of which {share} may be used. Shorten the text, "
+        "or choose an earlier layer."
+    )
+    numbers = {"needed": f"{needed:,}", "free": f"{free:,}", "share": f"{usable_share:.0%}"}
+    raise ForwardError(message.format(device=device, **numbers))
 
 
 def _check_length(a: Architecture, tokens: int, most: int) -> None:
