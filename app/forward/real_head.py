@@ -219,7 +219,8 @@ def save_npz(real_head: RealHead, file: BinaryIO) -> None:
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
-    np.savez(file, tokens=ids, **{name: real_head.arrays[name] for name in SAVED})
+    arrays: Mapping[str, Any] = {name: real_head.arrays[name] for name in SAVED}
+    np.savez(file, tokens=ids, **arrays)
 
 
 def run_real_head(
