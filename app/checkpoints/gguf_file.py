@@ -298,7 +298,7 @@ class GgufFile:
         try:
             values = dequantize(np.ascontiguousarray(stored if is_vector else stored[rows]), kind)
         except NotImplementedError:
-            problem = _("{file} stores “{name}” as {dtype}, which can't be read here.")
+            problem = _("{file} stores “{name}” as {dtype}, which can’t be read here.")
             raise CheckpointError(problem.format(file=self._file_name, name=name, dtype=kind.name)) from None
         values = values[0, rows] if is_vector else values[:, columns]
         return torch.from_numpy(np.array(values, dtype=np.float32))
@@ -356,7 +356,7 @@ def _is_harmless(key: str) -> bool:
 
 
 def _refuse(file_name: str, key: str, value: object) -> None:
-    problem = _("{file} states “{key}” as {value}, which can't be run here.")
+    problem = _("{file} states “{key}” as {value}, which can’t be run here.")
     shown = _("a list") if isinstance(value, GgufArray) else str(value)[:40]
     raise CheckpointError(problem.format(file=file_name, key=key[:80], value=shown))
 

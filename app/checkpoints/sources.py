@@ -119,7 +119,7 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
         gguf = _gguf_in(path, allowed)
         return _open_gguf(gguf) if gguf else _open_safetensors(path, allowed)
     except OSError:
-        raise CheckpointError(_("{file} can't be read.").format(file=path.name)) from None
+        raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
 
 
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
@@ -257,7 +257,7 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 def _config(folder: _Folder) -> Mapping[str, Any]:
     """The config.json of a folder; raises CheckpointError if there is none, or for an adapter's folder."""
     if folder.file("adapter_config.json"):
-        problem = _("{folder} is an adapter, which can't be run here: merge it into its model first.")
+        problem = _("{folder} is an adapter, which can’t be run here: merge it into its model first.")
         raise CheckpointError(problem.format(folder=folder.path.name))
     config = folder.json("config.json", MAX_CONFIG_BYTES)
     if config is None:

@@ -113,7 +113,7 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
     except BaseException as error:  # tokenizers raises Exception itself, and what Rust calls a panic is none
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        problem = _("The tokenizer of {checkpoint} is damaged, or of a kind that can't be read here.")
+        problem = _("The tokenizer of {checkpoint} is damaged, or of a kind that can’t be read here.")
         raise CheckpointError(problem.format(checkpoint=name)) from None
 
 
@@ -128,7 +128,7 @@ def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
         return lambda spelled: bytes(map(_byte_alphabet().__getitem__, spelled))
     if kinds & {"Metaspace", "ByteFallback"}:
         return _from_pieces
-    problem = _("The tokenizer of {checkpoint} is of a kind that can't be read here.")
+    problem = _("The tokenizer of {checkpoint} is of a kind that can’t be read here.")
     raise CheckpointError(problem.format(checkpoint=name))
 
 
@@ -163,7 +163,7 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     config = json.loads(read("tokenizer_config.json", MAX_TOKENIZER_CONFIG_BYTES) or "{}")
     for entry in (config.get("added_tokens_decoder") or {}).values():
         if tokenizer.token_to_id(entry["content"]) is None:
-            problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn't have.")
+            problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn’t have.")
             raise CheckpointError(problem.format(checkpoint=name, token=entry["content"][:40]))
     return tokenizer
 

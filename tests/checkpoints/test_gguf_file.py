@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.gguf_file import read_index
+from app.checkpoints.sources import SMOLLM2, open_checkpoint, smollm2_file
+from app.settings import PROJECT
 from tests.helpers.small_checkpoints import permuted, small_model, write_gguf
 
 
@@ -65,3 +69,48 @@ def test_metadata_that_a_run_cannot_follow_is_refused_by_name(
     model = small_model("llama", attention_bias=False, mlp_bias=False)
     with pytest.raises(CheckpointError, match=named):
         opened(write_gguf(model, tmp_path / "model.gguf", **stated))
+
+
+@pytest.mark.slow
+def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
+    """Of its first, middle and last layer, and of a longer text with digits, accents and line breaks."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    path = smollm2_file()
+    assert path is not None
+    build: Any = AutoModelForCausalLM.from_config
+    with torch.device("meta"):
+        empty = build(AutoConfig.from_pretrained(path.parent, gguf_file=path.name))
+    theirs = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=empty)["tensors"]
+    checkpoint = open_checkpoint(SMOLLM2, [])
+    for number in (0, 14, 29):
+        layer, weights = f"model.layers.{number}", checkpoint.layer_weights(number)
+        for name in "QKVO":
+            expected = theirs[f"{layer}.self_attn.{name.lower()}_proj.weight"]
+            assert torch.equal(getattr(weights, f"W_{name}"), expected.T)
+        for name in ("gate", "up", "down"):
+            assert torch.equal(getattr(weights, f"W_{name}"), theirs[f"{layer}.mlp.{name}_proj.weight"].T)
+        assert torch.equal(weights.attention_norm.scale, theirs[f"{layer}.input_layernorm.weight"])
+        assert torch.equal(weights.mlp_norm.scale, theirs[f"{layer}.post_attention_layernorm.weight"])
+    assert torch.equal(checkpoint.final_norm().scale, theirs["model.norm.weight"])
+    ids, embeddings = [504, 2644, 2, 504], theirs["model.embed_tokens.weight"]
+    assert torch.equal(checkpoint.embedding_rows(ids), embeddings[ids])
+    assert torch.equal(checkpoint.output_rows(slice(100, 200)), embeddings[100:200])
+    tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    text = (PROJECT / "docs" / "decisions.md").read_text()[:15_000] + "naïve 日本 2024-11-23 🙂\n\n<|im_end|>"
+    assert [token.id for token in checkpoint.tokens(text)] == tokenizer(text)["input_ids"]
+
+
+def test_the_header_is_walked_once(tmp_path: Path) -> None:
+    """A second start takes at most a tenth of a second; a changed file is walked again."""
+    path = smollm2_file()
+    assert path is not None
+    index = read_index(path)
+    started = time.perf_counter()
+    assert read_index(path) is index
+    assert time.perf_counter() - started < 0.1
+    changed = write_gguf(small_model("qwen2"), tmp_path / "model.gguf")
+    first = read_index(changed)
+    write_gguf(small_model("qwen3"), changed)
+    assert read_index(changed) is not first
