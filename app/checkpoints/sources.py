@@ -123,17 +123,15 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 
 
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
-    """SmolLM2, if it is installed, then the checkpoints in these folders and one level below, by name.
+    """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
 
-    Those that can't be run are left out, with their sentence in the log. Nothing but config files and the headers of
-    GGUF files is read, and these again only if they have changed.
+    Of a cache of the Hub, they are the commits that were fetched. Checkpoints that can't be run are left out, with
+    their sentence in the log. Nothing but config files and the headers of GGUF files is read, and these again only if
+    they have changed.
     """
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
-        inside = sorted(folder.iterdir()) if folder.is_dir() else []
-        sources += [
-            str(path) for path in (folder, *inside) if path.suffix == ".gguf" or (path / "config.json").is_file()
-        ]
+        sources += map(str, _found_in(folder))
     listed = dict[str, ListedCheckpoint]()
     for source in sources[:MAX_LISTED]:
         entry = _listed(source, tuple(folders), _changed_at(source))
@@ -143,6 +141,18 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
                 entry, number = _renamed(entry, f"{name} ({number})"), number + 1
             listed[entry.key] = entry
     return tuple(listed.values())
+
+
+def _found_in(folder: Path) -> list[Path]:
+    """The GGUF files and the folders with a config.json in a folder and in the folders in it; none if it is closed."""
+    try:
+        inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
+        files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf"))]
+        models = [path for path in inside if (path / "config.json").is_file()]
+        return sorted([*files, *models], key=lambda path: path.name)
+    except OSError as error:
+        log.warning("weights: %s", type(error).__name__)
+        return []
 
 
 @lru_cache(maxsize=MAX_LISTED)
@@ -198,10 +208,10 @@ def _name(path: Path) -> str:
 
 
 def _gguf_in(path: Path, allowed: tuple[Path, ...]) -> Path | None:
-    """The GGUF file that a path is or has, None if it has none; raises CheckpointError for a folder with several."""
+    """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several."""
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
-    files = sorted(path.glob("*.gguf"))
+    files = sorted(path.glob("*.gguf")) if not any((path / name).exists() for name in (_ONE_FILE, _INDEX)) else []
     if len(files) > 1:
         raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
     return _allowed_path(files[0], allowed) if files else None

@@ -80,9 +80,10 @@ def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
     path = smollm2_file()
     assert path is not None
     build: Any = AutoModelForCausalLM.from_config
+    load: Any = load_gguf_checkpoint
     with torch.device("meta"):
         empty = build(AutoConfig.from_pretrained(path.parent, gguf_file=path.name))
-    theirs = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=empty)["tensors"]
+    theirs = load(str(path), return_tensors=True, model_to_load=empty)["tensors"]
     checkpoint = open_checkpoint(SMOLLM2, [])
     for number in (0, 14, 29):
         layer, weights = f"model.layers.{number}", checkpoint.layer_weights(number)

@@ -53,7 +53,7 @@ def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCapture
     refused.mkdir()
     (refused / "config.json").write_text('{"model_type": "mamba"}')
     listed = listed_checkpoints([folder])
-    assert [entry.key for entry in listed] == [SMOLLM2, "llama", "qwen2"]
+    assert sorted(entry.key for entry in listed) == ["llama", "qwen2", SMOLLM2]
     assert [(entry.layers, entry.heads, entry.is_quantized) for entry in listed] == [
         (30, 9, True), (2, 4, False), (2, 4, False)
     ]  # fmt: skip
@@ -62,6 +62,17 @@ def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCapture
         assert (checkpoint.name, checkpoint.is_quantized) == (entry.name, entry.is_quantized)
     assert "refused is of the type 'mamba'" in caplog.text
     assert str(folder) not in caplog.text
+
+
+def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path, tmp_path: Path) -> None:
+    """A commit is listed under the name of its repository."""
+    (tmp_path / "files").mkdir()
+    shutil.copy(folder / "qwen2.gguf", tmp_path / "files" / "small.gguf")
+    shutil.copytree(folder / "llama", tmp_path / "models--org--name" / "snapshots" / "0123abc")
+    assert [entry.name for entry in listed_checkpoints([tmp_path])][1:] == ["org/name", "small"]
+    assert listed_checkpoints([tmp_path / "missing"]) == listed_checkpoints([])
+    commit = tmp_path / "models--org--name" / "snapshots" / "0123abc"
+    assert open_checkpoint(commit, [tmp_path]).revision == "0123abc"
 
 
 def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp_path: Path) -> None:
