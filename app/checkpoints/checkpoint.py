@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from app.models.architecture import Architecture
+from app.models.config_fields import read_positive_number
 from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
 from app.topics.stored_weights import stored_weights
@@ -180,8 +181,7 @@ class Checkpoint:
     @property
     def norm_eps(self) -> float:
         """The epsilon of all norms of the layers and of the final one."""
-        field, default = self._rule.norm_eps
-        return float(self.config.get(field, default))
+        return read_positive_number(self.config, *self._rule.norm_eps)
 
     @property
     def activation(self) -> Activation:

@@ -94,6 +94,8 @@ def _unknown_rotation(field: str, settings: Mapping[str, Any]) -> Iterator[tuple
 def _not_run(architecture: Architecture) -> Iterator[str]:
     """Yield the parts of a model that aren't run with real weights."""
     yield from architecture.not_modelled
+    if architecture.rotary and architecture.rotary.width % 2:
+        yield _("RoPE over an odd number of dimensions")
     if not architecture.causal:
         yield _("attention in both directions")
     if not architecture.has_lm_head:

@@ -114,10 +114,11 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
     if str(source) == SMOLLM2 and smollm2 is not None:
         path, allowed = smollm2, (*allowed, smollm2.parent)
     else:
-        path = _allowed_path(source, allowed)
+        path = Path(source)
+        _allowed_path(path, allowed)
     try:
-        gguf = _gguf_in(path, allowed)
-        return _open_gguf(gguf) if gguf else _open_safetensors(path, allowed)
+        gguf = _gguf_in(path)
+        return _open_gguf(gguf, allowed) if gguf else _open_safetensors(path, allowed)
     except OSError:
         raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
 
@@ -158,15 +159,16 @@ def _found_in(folder: Path) -> list[Path]:
 @lru_cache(maxsize=MAX_LISTED)
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
     try:
-        path = smollm2_file() if source == SMOLLM2 else _allowed_path(source, tuple(map(Path.resolve, allowed)))
-        assert path is not None  # noqa: S101 - SmolLM2 is a source only where it is installed
-        if path.is_file():
-            index = read_index(path)
+        path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
+        allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))
+        resolved = _allowed_path(path, allowed)
+        if resolved.is_file():
+            index = read_index(resolved)
             architecture = readable_architecture(gguf_config(index, path.name), _name(path))
             is_quantized = index.is_quantized
         else:
-            config = _config(_Folder(path, tuple(map(Path.resolve, allowed))))
-            architecture, is_quantized = readable_architecture(config, _name(path)), False
+            config = _config(_Folder(resolved, allowed))
+            architecture, is_quantized = readable_architecture(config, _name(resolved)), False
     except (CheckpointError, OSError) as refusal:
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
@@ -200,27 +202,31 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 
 
 def _name(path: Path) -> str:
-    """What people call a checkpoint: the name of its file or folder; in a cache of the Hub, that of the repository."""
+    """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
+
+    A file there is a link to another one, so its name is that of the link.
+    """
     if path == smollm2_file():
         return _SMOLLM2_NAME
     cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
     return cached.removeprefix("models--").replace("--", "/") or (path.stem if path.is_file() else path.name)
 
 
-def _gguf_in(path: Path, allowed: tuple[Path, ...]) -> Path | None:
+def _gguf_in(path: Path) -> Path | None:
     """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several."""
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
     files = sorted(path.glob("*.gguf")) if not any((path / name).exists() for name in (_ONE_FILE, _INDEX)) else []
     if len(files) > 1:
         raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
-    return _allowed_path(files[0], allowed) if files else None
+    return files[0] if files else None
 
 
-def _open_gguf(path: Path) -> Checkpoint:
+def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
+    path = _allowed_path(link, allowed)
     index = read_index(path)
-    config = gguf_config(index, path.name)
-    architecture = readable_architecture(config, _name(path))
+    config = gguf_config(index, link.name)
+    architecture = readable_architecture(config, _name(link))
     check_tensor_names(architecture, index.tensors.keys(), gguf_name)
     return Checkpoint(
         name=architecture.name,
@@ -236,7 +242,7 @@ def _open_gguf(path: Path) -> Checkpoint:
 
 
 def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    folder = _Folder(path.parent if path.is_file() else path, allowed)
+    folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
     architecture = readable_architecture(config, _name(folder.path))
     files = _weight_files(folder, path)
@@ -281,10 +287,10 @@ def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
     A shard that isn't in the folder is given by its name. Raises CheckpointError if there are no safetensors, and for
     an index that names anything but files of this folder.
     """
-    single = path if path.is_file() else folder.file(_ONE_FILE)
-    index = folder.json(_INDEX, MAX_INDEX_BYTES) if folder.file(_INDEX) else None
-    if index is not None and (single is None or single.name in set(_weight_map(folder, index).values())):
-        shards = _weight_map(folder, index)
+    single = folder.file(path.name if path.is_file() else _ONE_FILE)
+    index = folder.json(_INDEX, MAX_INDEX_BYTES)
+    shards = _weight_map(folder, index) if index is not None else {}
+    if index is not None and (single is None or path.name in shards.values()):
         files = {shard: folder.file(shard) or shard for shard in set(shards.values())}
         return {tensor: files[shard] for tensor, shard in shards.items()}
     if single is None:

@@ -60,6 +60,7 @@ def test_rows_that_cut_through_a_permuted_head_are_put_in_order_first(tmp_path: 
         ({"llama.attention.value_length": 8}, "llama.attention.value_length"),
         ({"split.count": 3}, "split.count"),
         ({"llama.attention.head_count": [4, 4]}, "num_attention_heads"),
+        ({"llama.attention.key_length": 15}, "odd"),
     ],
 )
 def test_metadata_that_a_run_cannot_follow_is_refused_by_name(

@@ -47,6 +47,23 @@ def test_links_and_dots_lead_to_no_other_folder(folder: Path, tmp_path: Path) ->
     assert open_checkpoint(inside, [tmp_path, folder]).head_weights(0, 0)
 
 
+def test_a_cache_of_the_hub_has_links_to_its_files(folder: Path, tmp_path: Path) -> None:
+    """Files are called as their links are; they may be given one by one."""
+    commit, blobs = tmp_path / "models--org--name" / "snapshots" / "0123abc", tmp_path / "models--org--name" / "blobs"
+    commit.mkdir(parents=True)
+    shutil.copytree(folder / "llama", blobs)
+    shutil.copy(folder / "qwen2.gguf", blobs / "gguf")
+    for name in ("config.json", "model.safetensors"):
+        (blobs / name).rename(blobs / f"{name}-hash")
+        (commit / name).symlink_to(f"../../blobs/{name}-hash")
+    for source in (commit, commit / "model.safetensors"):
+        checkpoint = open_checkpoint(source, [tmp_path])
+        assert (checkpoint.name, checkpoint.revision) == ("org/name", "0123abc")
+        assert checkpoint.head_weights(0, 0)
+    (commit / "small.gguf").symlink_to("../../blobs/gguf")
+    assert open_checkpoint(commit / "small.gguf", [tmp_path]).name == "small"
+
+
 def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """SmolLM2 first; a checkpoint that is refused is missing, and the log says why without naming the folder."""
     refused = folder / "refused"
