@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.gguf_file import GgufFile, gguf_config, gguf_name, is_permuted, read_index
+from app.checkpoints.gguf_file import ROPE_FACTORS, GgufFile, gguf_config, gguf_name, is_permuted, read_index
 from app.checkpoints.readable import check_tensor_names, readable_architecture
 from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
@@ -227,17 +227,17 @@ def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     index = read_index(path)
     config = gguf_config(index, link.name)
     architecture = readable_architecture(config, _name(link))
-    check_tensor_names(architecture, index.tensors.keys(), gguf_name)
+    check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # the config has these
     return Checkpoint(
         name=architecture.name,
         revision=_revision([path]),
         kind="gguf",
         config=config,
         architecture=architecture,
-        file=GgufFile(path, index),
+        file=GgufFile(index),
         names=gguf_name,
         permuted=lambda tensor: is_permuted(index, tensor),
-        tokenize=gguf_tokenizer(path, index, architecture.V or 0),
+        tokenize=gguf_tokenizer(index, architecture.V or 0),
     )
 
 

@@ -51,6 +51,22 @@ def test_rows_that_cut_through_a_permuted_head_are_put_in_order_first(tmp_path: 
     assert torch.equal(checkpoint.tensor("blk.0.attn_q.weight", slice(5, 37), slice(3, 9)), whole[5:37, 3:9])
 
 
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3 |= {"original_max_position_embeddings": 8192}
+
+
+def test_the_rope_factors_of_llama_3_are_recognized(tmp_path: Path) -> None:
+    """The file holds what the frequencies are divided by; other factors are refused."""
+    model = small_model("llama", attention_bias=False, mlp_bias=False, rope_parameters=LLAMA3)
+    path = write_gguf(model, tmp_path / "model.gguf")
+    rotary = opened(path).architecture.rotary
+    assert rotary is not None
+    assert {**rotary.scaling, "rope_theta": rotary.theta} == LLAMA3
+    model.model.rotary_emb.inv_freq[3] *= 0.9
+    with pytest.raises(CheckpointError, match="rope_freqs"):
+        opened(write_gguf(model, path))
+
+
 @pytest.mark.parametrize(
     ("stated", "named"),
     [
