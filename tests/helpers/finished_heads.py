@@ -44,7 +44,10 @@ def finished_head(text: str) -> RealHead:
         layer=1,
         head=2,
         kv_head=1,
-        tokens=tuple(Token(number, letter, letter.encode(), False) for number, letter in zip(ids, text, strict=True)),
+        tokens=tuple(
+            Token(number, letter.replace(" ", "␣"), letter.encode(), False)
+            for number, letter in zip(ids, text, strict=True)
+        ),
         parts=(),
         device="cpu",
         device_name="",
