@@ -96,6 +96,8 @@ TABLE: dict[str, Row] = {
     "POST /api/v1/variants": ALL_422,
     "GET /api/v1/misconceptions": ALL_200,
     "POST /api/v1/forward": ALL_422,
+    "GET /api/v1/heads": ALL_200,
+    "POST /api/v1/heads": ALL_422,
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
