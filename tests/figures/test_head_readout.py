@@ -134,10 +134,17 @@ def test_the_first_tokens_share_is_explained_where_it_is_large() -> None:
 
 
 def test_the_picture_begins_with_a_row_that_says_something() -> None:
-    """The largest weight on an earlier token that isn't the first; in a text without one, the last row."""
-    head = with_weights([[1, 0, 0, 0], [0, 1, 0, 0], [0.5, 0.4, 0.1, 0], [0.9, 0.05, 0, 0.05]], ("a", "b", "c", "d"))
-    assert telling_row(head) == (2, 1)
+    """A token that looks back at one other than the first, rather among many keys; in a text without one, the last."""
+    few, many = [0.05, 0.95, 0, 0, 0, 0], [0.02, 0.02, 0.9, 0.02, 0.02, 0.02]
+    head = with_weights(
+        [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], few, [0.9, 0, 0, 0.1, 0, 0], [0, 0, 0, 0, 1, 0], many], tuple("abcdef")
+    )
+    assert telling_row(head) == (5, 2)
     assert telling_row(with_weights([[1, 0], [0.7, 0.3]], ("a", "b"))) == (1, 0)
+    assert telling_row(made_head(1, 4)) == (0, 0)
+    row = row_sentence(head, 4)
+    assert "itself" in row
+    assert row.count("“") == 1
 
 
 def test_a_reduced_picture_leads_to_rows_and_keys_of_the_text() -> None:
