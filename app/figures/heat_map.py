@@ -69,7 +69,8 @@ class HeadNumbers:
     @cached_property
     def products(self) -> np.ndarray:
         """Q·Kᵀ, (M, N)."""
-        return self.queries @ self.keys.T
+        products: np.ndarray = self.queries @ self.keys.T
+        return products
 
     def last_row(self) -> HeadNumbers:
         """The last query alone, (1, N): what a decode step computes of this head."""

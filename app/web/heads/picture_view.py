@@ -129,6 +129,7 @@ def picture_view(
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
     keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
     has_weights, chosen = "weights" in keys, next((each for each in PATTERNS if each == query.get("show_score")), None)
+    rest: tuple[StageKey, ...] = ("rest",) if has_weights and len(numbers.key_tokens) > 1 else ()
     labels, columns = query_labels(numbers), key_labels(numbers)
     queries = row_queries(numbers)
     sentences = tuple(row_sentence(numbers, each) for each in queries) if has_weights else labels
@@ -139,10 +140,7 @@ def picture_view(
         layer=real_head.layer,
         head=real_head.head,
         query={name: query[name] for name in ("show_decode", "show_score") if name in query},
-        stages=tuple(
-            _stage_picture(numbers, stage)
-            for stage in (*keys, *(["rest"] if has_weights and len(numbers.key_tokens) > 1 else []))
-        ),
+        stages=tuple(_stage_picture(numbers, stage) for stage in (*keys, *rest)),
         data=json.dumps({"rows": labels, "columns": columns, "queries": queries, "sentences": sentences}),
         row=row,
         column=column,

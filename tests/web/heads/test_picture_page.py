@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
@@ -30,7 +29,7 @@ def real_head() -> RealHead:
 
 
 @pytest.fixture
-def key(client: TestClient, real_head: RealHead) -> Iterator[str]:
+def key(client: TestClient, real_head: RealHead) -> str:
     """The key of that head on the client's server."""
     return stored_head(client.app.state.services.store, real_head)  # type: ignore[attr-defined]
 
@@ -84,7 +83,7 @@ def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, re
     for pattern in PATTERNS:
         best = best_heads(real_head.head_scores, pattern, 1)[0]
         assert f"/heads?from={key}&amp;layer={best.layer}&amp;head={best.head}" in page
-        assert f"<b>{best.value:.2f}</b>" in page
+        assert f"</a> {best.value:.2f}</span>" in page
     assert page.count('class="heat small"') == real_head.architecture.H
     chosen = client.get(f"/heads/{key}/picture?show_score=itself").text
     assert chosen.count('show_score=itself#layer-heads" aria-current="true"') == 1
