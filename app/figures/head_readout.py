@@ -296,6 +296,7 @@ def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
     for query, (products, scores, mask, weights) in enumerate(lines):
         for key, token in enumerate(numbers.key_tokens):
+            # The text of a float32 has as many digits as it takes to read the same one back.
             shown = (float(str(products[key])), float(str(scores[key])), int(mask[key]), float(str(weights[key])))
             position = numbers.first_query + query + 1
             yield position, numbers.query_tokens[query], key + 1, token, *shown
