@@ -16,7 +16,8 @@
 
     // A grid of labelled cells, in the places that the server has told.
     const build = (figure) => {
-      const { left, top, width, height, cells, first } = JSON.parse(figure.dataset.stage);
+      const { left, top, width, height, cells: lines, first } = JSON.parse(figure.dataset.stage);
+      const cells = lines.map((line) => line.split("|"));
       const grid = document.createElement("div");
       grid.className = "heat-grid";
       grid.setAttribute("role", "grid");

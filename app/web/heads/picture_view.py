@@ -85,6 +85,19 @@ class FoundHeads:
 
 
 @dataclass(frozen=True)
+class PictureRow:
+    """Everything that templates/heads/_picture_row.html shows: the query that is read, and the column of its cell.
+
+    key, query: of the picture that it belongs to, as in PictureView.
+    """
+
+    key: str
+    query: Mapping[str, str]
+    row: RowReadout
+    column: int
+
+
+@dataclass(frozen=True)
 class PictureView:
     """Everything that templates/heads/_picture.html shows of the head that ran under `key`.
 
@@ -139,7 +152,7 @@ def picture_view(
         name=numbers.name,
         layer=real_head.layer,
         head=real_head.head,
-        query={name: query[name] for name in ("show_decode", "show_score") if name in query},
+        query=_kept(query),
         stages=tuple(_stage_picture(numbers, stage) for stage in (*keys, *rest)),
         data=json.dumps({"rows": labels, "columns": columns, "queries": queries, "sentences": sentences}),
         row=row,
@@ -155,6 +168,12 @@ def picture_view(
         names=pattern_names(),
         chosen=chosen,
     )
+
+
+def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> PictureRow:
+    """The row alone that `picture_view` reads for the same query."""
+    row, column = read_cell(head_numbers(real_head, is_decode="show_decode" in query), query)
+    return PictureRow(key, _kept(query), row, column)
 
 
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
@@ -217,6 +236,11 @@ def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool 
     return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
+def _kept(query: Mapping[str, str]) -> Mapping[str, str]:
+    """What the links of a picture keep of an address's query."""
+    return {name: query[name] for name in ("show_decode", "show_score") if name in query}
+
+
 def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
     drawing = draw_stage(numbers, stage)
     plot = drawing.plot
@@ -225,7 +249,7 @@ def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
         "top": plot.y / drawing.height,
         "width": plot.width / drawing.width,
         "height": plot.height / drawing.height,
-        "cells": cell_texts(numbers, stage),
+        "cells": ["|".join(line) for line in cell_texts(numbers, stage)],  # lists of texts would be twice as long
         "first": 1 if stage == "rest" else 0,
     }
     return StagePicture(
