@@ -169,9 +169,16 @@
       }
     });
 
-    for (const figure of picture.querySelectorAll(".drawn")) build(figure);
+    // Only of the stages that have been looked at: a grid has thousands of cells.
+    const buildVisible = () => {
+      for (const figure of picture.querySelectorAll(".drawn:not(:has(.heat-grid))")) {
+        if (figure.offsetParent) build(figure);
+      }
+      mark();
+    };
+    picture.addEventListener("change", buildVisible);
     picture.querySelector(".by-keys").hidden = false;
-    mark();
+    buildVisible();
   };
 
   const armAll = () => {
