@@ -11,8 +11,9 @@ from fastapi.responses import RedirectResponse
 
 from app.checkpoints.sources import ListedCheckpoint
 from app.forward.head_run import HeadNotRun
+from app.sheets.worksheet import MAX_SENTENCE
 from app.translation import gettext as _
-from app.web.heads.head_request import EXAMPLES, MAX_SENTENCE, HeadChoice, find_choice, offered_checkpoints, start_head
+from app.web.heads.head_request import EXAMPLES, HeadChoice, find_choice, offered_checkpoints, start_head
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice

@@ -69,7 +69,12 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     asked. A browser without script loads the page again every REFRESH_S seconds until the head has run.
     """
     job = find_head_job(services, key)
-    page = HeadPage(job, _problem_of(job), asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS))
+    page = HeadPage(
+        job,
+        _problem_of(job),
+        skipped=",".join(_skipped(skip)),
+        asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS),
+    )
     if job.ending == "ready":
         skipped, level = _skipped(skip), _hint_level(hint)
         page = _page(

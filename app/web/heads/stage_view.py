@@ -18,9 +18,9 @@ from app.sheets.worksheet import Model
 from app.store import Store
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
+from app.web.heads.head_request import ALL_STAGES
 from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, row_views, sheet_notes
 
-ALL_STAGES = "all"  # in place of the keys of stages that are skipped
 # What the run's own tensors are in symbols, by their keys.
 SHAPES_OF_RUN = {"mask": SINGLE_HEAD["scores"].shape, **{each.key: each.shape for each in SINGLE_HEAD.tensors}}
 FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
