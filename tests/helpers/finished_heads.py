@@ -51,6 +51,7 @@ def finished_head(text: str) -> RealHead:
         dtype="float32",
         milliseconds=1.0,
         peak_bytes=None,
+        needed_bytes=4096,
         arrays={**shown, **others, **dict.fromkeys(("embeddings", "input", "output"), wide)},
         layer_weights=weights,
         mask=this.mask,

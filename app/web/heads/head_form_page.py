@@ -25,7 +25,7 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
-MAX_NUMBER = 9999  # of a layer or head, as typed
+MAX_PLACE = 9999  # of a layer or head, as typed
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
     page = replace(page, form_secret=FormSecret.of(form).secret)
     if page.chosen is None:
         return render("heads/head_form.html", page, 422)
-    layer, head = (whole_number(text, MAX_NUMBER) for text in (page.layer, page.head))
+    layer, head = (whole_number(text, MAX_PLACE) for text in (page.layer, page.head))
     if (problem := _problem(page.chosen, sentence, layer, head)) or layer is None or head is None:
         wrong, text = problem or ("layer", "")
         return render("heads/head_form.html", replace(page, problem=text, wrong=wrong), 422)

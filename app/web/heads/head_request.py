@@ -25,8 +25,7 @@ from app.web.shared.services import Services
 # A warm head takes well under a second for a short sentence, of a deep layer a few. The result is kept for an hour, so
 # that not even a network that asks all the time fills the disk.
 HEAD_LIMITS = JobLimits(total=220, visitors=200, visitor=30, member=6, visitor_hourly=300, member_hourly=60)
-ALL_STAGES = "all"  # in an address, in place of the keys of the stages that are skipped
-MAX_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
+MAX_HEAD_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
 
 # Layer and head with which the form begins, by the key of listed weights: there the example's "it" looks at "cat".
 EXAMPLES: Mapping[str, tuple[int, int]] = {"smollm2": (13, 8)}
@@ -104,7 +103,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHead:
     """Run a head and wait for it; `options` are those of the runner. Raises HeadNotRun, which is a ValueError."""
     source = find_checkpoint(services, choice.checkpoint).source
-    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_TOKENS}
+    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
     return run_checkpoint(services.runner, source, choice.sentence, **options)
 
 

@@ -29,7 +29,7 @@ from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.heads.head_request import ALL_STAGES, HeadChoice, choice_of_sheet, start_head
+from app.web.heads.head_request import HeadChoice, choice_of_sheet, start_head
 from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
@@ -37,6 +37,7 @@ from app.web.shared.permissions import PracticeOpen, QueueClient, require_practi
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import has_readable_answer
+from app.web.shared.stage_view import ALL_STAGES
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
