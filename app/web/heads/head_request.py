@@ -103,7 +103,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHead:
     """Run a head and wait for it; `options` are those of the runner. Raises HeadNotRun, which is a ValueError."""
     source = find_checkpoint(services, choice.checkpoint).source
-    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
+    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS, "compare": True}
     return run_checkpoint(services.runner, source, choice.sentence, **options)
 
 
