@@ -51,6 +51,7 @@ TABLE: dict[str, Row] = {
     "POST /runs/{run_id}/cancel": ALL_404,
     "GET /runs/{run_id}/agreement": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
+    "GET /runs/{run_id}/notebook.ipynb": ALL_404,
     "GET /glossary": ALL_200,
     "GET /see": ALL_200,
     "GET /see/heads": ALL_200,

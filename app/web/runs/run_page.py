@@ -20,6 +20,7 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.lines import ProgramLine
+from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
@@ -250,6 +251,21 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
         raise HTTPException(404, _("This run has no picture of attention weights."))
     headers = {"Cache-Control": "private, max-age=31536000, immutable"}
     return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
+
+
+@router.get("/runs/{run_id}/notebook.ipynb", dependencies=[Depends(require_run)])
+def download_notebook(services: ServicesDep, run_id: str) -> Response:
+    """The program of a run as a Jupyter notebook, in which the shapes that its sheet asks are left to fill in.
+
+    404 for an unknown run, and for one without a result: not finished, or failed.
+    """
+    run, _job = _find_run(services, run_id)
+    result = _result(run)
+    if not result:
+        raise HTTPException(404, _("There is a notebook once the run has finished."))
+    variant = sheet_of_run(services.library, services.store, run)
+    headers = {"Content-Disposition": f'attachment; filename="{variant.code}.ipynb"', "Cache-Control": "no-store"}
+    return Response(run_notebook(result, variant.problem.asked), media_type=NOTEBOOK_TYPE, headers=headers)
 
 
 def _sheet_address(run: Run, variant: Variant) -> str:
