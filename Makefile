@@ -1,11 +1,11 @@
-# make serve · make test · make test-all · make check · make bench · make bench-class · make bench-worst · make soak · make fuzz
+# make serve · make test · make test-all · make check · make bench · make bench-gpu · make bench-class · make bench-worst · make soak · make fuzz
 # make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this machine says, and not by each process
 
-.PHONY: serve test test-all check messages screenshots bench bench-class bench-worst soak fuzz install clean
+.PHONY: serve test test-all check messages screenshots bench bench-gpu bench-class bench-worst soak fuzz install clean
 
 serve: install
 	@$(BIN)/attention-shapes serve
@@ -39,6 +39,10 @@ screenshots: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks
+
+# A head on this machine's GPU, up to 65,536 tokens; one line if it has none.
+bench-gpu: .venv/dev
+	$(BIN)/python -m benchmarks.head --gpu
 
 bench-class: .venv/dev
 	$(BIN)/python -m benchmarks.classroom
