@@ -1,11 +1,13 @@
-"""A class of 500 over real HTTP: a lesson of a minute, handing in at once, the rate of saves, other work, ten kills."""
+"""A class of 500 over real HTTP: a lesson, handing in at once, the rate of saves, other work, 200 runs, ten kills."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import platform
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +17,10 @@ from pathlib import Path
 import psutil
 import uvloop
 
-from simulation.class_students import ClassStudent, Timings, find_losses
+from app.store import Policies
+from simulation.class_students import ClassStudent, Timings, find_losses, watch_live_view
 from simulation.http_client import HttpClient
-from simulation.lesson import WORKSHEET, Lesson, open_lesson
+from simulation.lesson import AFTER_HAND_IN, WORKSHEET, Lesson, open_lesson
 from simulation.postgres import postgres_server, temporary_database
 from simulation.scenarios import hand_in_together, hold_lesson, join_all, save_steadily, work_while_server_dies
 from simulation.server import Server, running_server
@@ -28,6 +31,9 @@ RATES_PER_S, RATE_LENGTH_S = (100, 200, 300, 400, 500, 600, 700), 8.0
 RATE_TARGET, RATE_TARGET_P95_S = 500, 0.250
 BUSY_RATE, BUSY_LENGTH_S, BUSY_TARGET = 100, 15.0, 1.5  # saves a second; how much slower they may be at most
 BUSY_SHEETS, BUSY_RUNS = 2000, 20
+RUNNERS, STUDENTS_MEANWHILE = 200, 100  # who ask for a run at once, and who save and open pages all the while
+SAVES_MEANWHILE, PAGES_MEANWHILE = 30, 10  # each a second
+MOST_RUN_MEMORY = 1.5e9  # bytes more than before: in each of two workers a child process with torch and a head
 KILLS, STUDENTS_AT_KILLS = 10, 50
 FOR_SCALE = (
     "For scale: Moodle 5.1 (PHP-FPM, PostgreSQL, two cores): 111 ms for one submission of such a sheet, "
@@ -68,9 +74,11 @@ def _server(postgres_url: str | None, name: str, workers: int) -> Iterator[Serve
             yield server
 
 
-def _class(server: Server, size: int) -> tuple[Lesson, Timings, list[ClassStudent]]:
+def _class(
+    server: Server, size: int, title: str = "Lesson", policies: Policies = AFTER_HAND_IN
+) -> tuple[Lesson, Timings, list[ClassStudent]]:
     """A new lesson on the server and its students, none of whom has joined yet."""
-    lesson, timings = open_lesson(server), Timings()
+    lesson, timings = open_lesson(server, title, policies), Timings()
     return lesson, timings, [ClassStudent(lesson, number, timings) for number in range(size)]
 
 
@@ -207,6 +215,105 @@ def report_busy(server: Server, class_size: int) -> Iterator[str]:
     yield f"  errors: {dict(timings.errors) or 'none'}; {_losses(lesson, students)}"
 
 
+def report_runs(server: Server, _class_size: int) -> Iterator[str]:
+    """Students who all ask for a run at once, each of whose pages asks as often as it says: what they are shown.
+
+    Another class saves, opens its sheet and is watched until the last run is done; how fast its pages come, and the
+    memory of all processes, child processes among them.
+    """
+    runners = _class(server, RUNNERS, "Runners", Policies(run="before"))[2]
+    lesson, timings, students = _class(server, STUDENTS_MEANWHILE)
+    first, last, memory = list[str](), list[str](), [server.memory_bytes()]
+
+    async def run() -> float:
+        await join_all([*runners, *students])
+        timings.seconds.clear()
+        memory[0] = server.memory_bytes()
+        meanwhile = [
+            asyncio.create_task(work)
+            for work in (
+                save_steadily(students, SAVES_MEANWHILE, 3600),
+                _open_pages(lesson, students, timings),
+                watch_live_view(lesson, timings),
+                _watch_memory(server, memory),
+            )
+        ]
+        begin = time.perf_counter()
+        for shown in await asyncio.gather(*map(_run_to_the_end, runners)):
+            first.append(shown[0])
+            last.append(shown[1])
+        seconds = time.perf_counter() - begin
+        for task in meanwhile:
+            task.cancel()
+        await asyncio.gather(*meanwhile, return_exceptions=True)
+        return seconds
+
+    seconds = uvloop.run(run())
+    counts = {state: first.count(state) for state in dict.fromkeys(first)}
+    served = last.count("served")
+    yield f"{RUNNERS} ask for a run at once: {served} served within {seconds:.0f} s; first shown {counts}"
+    yield from (f"  NOT SERVED: {state}" for state in dict.fromkeys(last) if state != "served")
+    slow = {kind: p95(times) for kind, times in timings.seconds.items()}
+    shown_times = ", ".join(f"{kind} {1000 * value:.0f} ms" for kind, value in slow.items())
+    yield (
+        f"  p95 of {STUDENTS_MEANWHILE} others meanwhile: {shown_times}; target {1000 * TARGET_P95_S:.0f}: "
+        f"{_verdict(max(slow.values()) <= TARGET_P95_S)}"
+    )
+    growth = max(memory) - memory[0]
+    yield (
+        f"  memory of all processes {memory[0] / 1e6:,.0f} MB before, at most {growth / 1e6:,.0f} MB more, target "
+        f"{MOST_RUN_MEMORY / 1e6:,.0f}: {_verdict(growth <= MOST_RUN_MEMORY)}"
+    )
+    yield f"  errors: {dict(timings.errors) or 'none'}"
+
+
+async def _run_to_the_end(student: ClassStudent) -> tuple[str, str]:
+    """Ask for a run, and open its page as often as it says until it is done; what was shown first and last.
+
+    That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page.
+    """
+    page = await student.client.post(
+        f"{student.lesson.sheet_path}/run", {**student.form, **student.answers}, script=True
+    )
+    first = state = _state_of_run(page.text)
+    while state in ("in the queue, with its place", "running"):
+        address, waits = re.search(r'hx-get="(/runs/[^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
+        assert address is not None, page.text
+        assert waits is not None, page.text
+        await asyncio.sleep(int(waits[1]) / 1000)
+        page = await student.client.get(address[1], script=True)
+        state = _state_of_run(page.text)
+    return first, state
+
+
+def _state_of_run(text: str) -> str:
+    """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
+    if 'class="compared"' in text:
+        return "served"
+    if 'class="progress"' not in text:
+        return text
+    return "in the queue, with its place" if "Waiting:" in text else "running"
+
+
+async def _open_pages(lesson: Lesson, students: Sequence[ClassStudent], timings: Timings) -> None:
+    """Open the sheet anew PAGES_MEANWHILE times a second, students in turn, until cancelled."""
+    browsers = [HttpClient(lesson.server.url, student.client.cookies) for student in students]
+    for turn in itertools.count():
+        begin = time.perf_counter()
+        page = await browsers[turn % len(browsers)].get(lesson.sheet_path)
+        timings.add("sheet", time.perf_counter() - begin)
+        if page.status != 200:
+            timings.errors[f"sheet: {page.status}"] += 1
+        await asyncio.sleep(max(0.0, 1 / PAGES_MEANWHILE - (time.perf_counter() - begin)))
+
+
+async def _watch_memory(server: Server, memory: list[int]) -> None:
+    """Add the bytes in use to `memory` twice a second, until cancelled."""
+    while True:
+        memory.append(server.memory_bytes())
+        await asyncio.sleep(0.5)
+
+
 def report_kills(server: Server, class_size: int) -> Iterator[str]:
     """The server killed again and again: what was acknowledged before must be there."""
     class_size = min(class_size, STUDENTS_AT_KILLS)
@@ -227,6 +334,7 @@ REPORTS: dict[str, Callable[[Server, int], Iterator[str]]] = {
     "burst": report_burst,
     "rate": report_rate,
     "busy": report_busy,
+    "runs": report_runs,
     "kills": report_kills,
 }
 

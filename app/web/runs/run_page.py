@@ -48,7 +48,9 @@ log = logging.getLogger("attention_shapes")
 # A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
 RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
 MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
-FIRST_LOOK_MS, LOOK_MS = 150, 500
+# When a page asks again. With others ahead it has longer to wait, and a class whose pages all wait must not ask so
+# often that everything else is slow: 200 such pages ask 70 times a second together.
+FIRST_LOOK_MS, LOOK_MS, LOOK_MS_FOR_EACH_AHEAD, MOST_LOOK_MS = 150, 500, 50, 5000
 MAX_HEAD = 10**9 - 1
 SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
 
@@ -278,9 +280,10 @@ def _sheet_address(run: Run, variant: Variant) -> str:
 def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
     """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
-    If `is_new`, it asks for progress sooner: most runs take no longer.
+    If `is_new`, it asks for progress sooner: most runs take no longer. The more runs are ahead, the less often it asks.
     """
     result = _result(run)
+    look_ms = min(LOOK_MS + LOOK_MS_FOR_EACH_AHEAD * (job.before if job else 0), MOST_LOOK_MS)
     page = RunPage(
         run=run,
         variant=variant,
@@ -290,7 +293,7 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
         waiting=_waiting_sentence(job),
-        asks=f"load delay:{FIRST_LOOK_MS}ms, every {LOOK_MS}ms" if is_new else f"every {LOOK_MS}ms",
+        asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     )
     return _with_result(page, result) if result else page
 

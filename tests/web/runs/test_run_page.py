@@ -293,13 +293,17 @@ def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunne
 
 
 def test_a_run_that_waits_shows_its_place_and_can_be_cancelled(client: TestClient, runner: FakeRunner) -> None:
-    """So can one that goes on; the next one then begins."""
+    """So can one that goes on; the next one then begins. The page asks less often the more runs are ahead."""
     runner.gate.clear()
     form = {**LLAMA_FORM, "queries.rows": "100"}
     first, second, third = (
         client.post("/runs", data=form, follow_redirects=False).headers["location"] for _ in range(3)
     )
     assert "Waiting: 2 runs are ahead of yours." in client.get(third).text
+    asks = [
+        Page(client.get(run, headers=SCRIPT).text).find("div")[0][0]["hx-trigger"] for run in (first, second, third)
+    ]
+    assert asks == ["every 500ms", "every 550ms", "every 600ms"]
     for address in (second, first):
         page = Page(client.post(f"{address}/cancel").text)
         assert page.text("p", role="alert") == "This run was cancelled."
