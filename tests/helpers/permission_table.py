@@ -52,6 +52,12 @@ TABLE: dict[str, Row] = {
     "GET /runs/{run_id}/agreement": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
     "GET /runs/{run_id}/notebook.ipynb": ALL_404,
+    "GET /heads": ALL_200,
+    "POST /heads": ALL_422,  # without a sentence
+    "GET /heads/{key}": ALL_404,
+    "POST /heads/{key}/stages/{stage}": ALL_404,
+    "POST /heads/{key}/cancel": ALL_404,
+    "POST /heads/{key}/delete": ALL_404,
     "GET /glossary": ALL_200,
     "GET /see": ALL_200,
     "GET /see/heads": ALL_200,

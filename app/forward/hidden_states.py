@@ -1,0 +1,254 @@
+"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
+
+Attention is the program of the topic "attention-layer", with the checkpoint's weights; norms, the feed-forward block
+and the residual stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the
+architecture's `norm_placement`, x being what the layer receives:
+
+    pre       x + attention(norm(x)), then x + feed_forward(norm(x))            LLaMA, GPT-2
+    sandwich  each block's output has a norm of its own before it is added      Gemma 2
+    parallel  x + attention(norm(x)) + feed_forward(norm'(x))                   GPT-NeoX
+
+tests/forward/test_real_head.py compares it with transformers, family by family.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.forward.lines import ForwardError
+from app.forward.program import at_layer, check_modelled, program_of_tensors
+from app.forward.run import prepare
+from app.topics.single_head import SINGLE_HEAD
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import torch
+
+    from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
+
+PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
+LAYER = "attention-layer"
+ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
+MAX_CACHED_BYTES = 256 * 2**20
+VOCABULARY_PIECE = 8192  # rows of the output matrix that are in memory at once
+
+Report = Callable[[int, int], object]  # layers done, of how many
+
+
+@dataclass(frozen=True)
+class HiddenState:
+    """What a layer receives, x (N, d), in the number format of the run."""
+
+    x: torch.Tensor
+
+    @property
+    def bytes(self) -> int:
+        return self.x.nbytes
+
+
+class HiddenStates:
+    """The inputs of layers that were computed last, so that another layer of the same sentence starts from them.
+
+    They are kept by checkpoint, revision, token ids, number format, device and layer, up to `max_bytes` in all; the
+    ones that were used longest ago go first, and one that is larger than that is not kept.
+    """
+
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
+        self.max_bytes, self.bytes = max_bytes, 0
+        self._states: OrderedDict[tuple[object, ...], HiddenState] = OrderedDict()
+
+    def add(self, key: tuple[object, ...], state: HiddenState) -> None:
+        if key in self._states or state.bytes > self.max_bytes:
+            return
+        self._states[key] = state
+        self.bytes += state.bytes
+        while self.bytes > self.max_bytes:
+            _key, oldest = self._states.popitem(last=False)
+            self.bytes -= oldest.bytes
+
+    def find(self, key: tuple[object, ...]) -> HiddenState | None:
+        if key in self._states:
+            self._states.move_to_end(key)
+        return self._states.get(key)
+
+
+def check_real(checkpoint: Checkpoint) -> None:
+    """Raise ForwardError for a checkpoint whose layers are not computed here; the sentence names what is in the way.
+
+    That is a place of the norms or a scaled residual stream that no layer above has, attention to later tokens, and
+    what `check_modelled` refuses of a head, in any layer.
+    """
+    a = checkpoint.architecture
+    if a.norm_placement not in PLACEMENTS or a.scales_residuals or not a.causal or a.encoder_decoder:
+        message = _("{model} is of the family {family}, whose layers cannot run here.")
+        raise ForwardError(message.format(model=a.name, family=a.family))
+    first = 0
+    for run in a.stacks[0].runs:
+        check_modelled(at_layer(a, first), SINGLE_HEAD.key)
+        first += run.count
+
+
+def hidden_state(
+    checkpoint: Checkpoint,
+    ids: Sequence[int],
+    layer: int,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    states: HiddenStates | None = None,
+    report: Report = lambda _done, _total: None,
+) -> torch.Tensor:
+    """What layer number `layer` receives, (N, d): for 0 the embeddings, for L what the final norm receives.
+
+    Starts from the nearest layer below whose input is among `states`, and adds the inputs of the layers that it runs.
+    `report` is called before the first layer and after each, with the layers run and how many are to be run.
+    """
+    import torch
+
+    states = HiddenStates(0) if states is None else states
+    sentence = (checkpoint.name, checkpoint.revision, tuple(ids), dtype, device)
+    start, x = 0, None
+    for below in range(layer, -1, -1):
+        if state := states.find((*sentence, below)):
+            start, x = below, state.x
+            break
+    with torch.inference_mode():
+        if x is None:
+            x = embeddings(checkpoint, ids).to(device, getattr(torch, dtype))
+            states.add((*sentence, 0), HiddenState(x))
+        report(0, layer - start)
+        for number in range(start, layer):
+            x = run_layer(checkpoint, number, x)
+            states.add((*sentence, number + 1), HiddenState(x))
+            report(number + 1 - start, layer - start)
+    return x
+
+
+def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
+    """The first layer's input, (N, d): the rows of the tokens, scaled as the model has it, and those of positions."""
+    rows = checkpoint.embedding_rows(ids) * checkpoint.embedding_factor
+    positions = checkpoint.position_rows(len(ids))
+    return rows if positions is None else rows + positions
+
+
+def run_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> torch.Tensor:
+    """What the layer makes of its input x, both (N, d)."""
+    weights = checkpoint.layer_weights(layer)
+
+    def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
+        return y if of is None else normalize(checkpoint, of, y)
+
+    def attend(y: torch.Tensor) -> torch.Tensor:
+        return norm(weights.after_attention_norm, attention(checkpoint, layer, weights, y))
+
+    def feed_forward(y: torch.Tensor) -> torch.Tensor:
+        return norm(weights.after_mlp_norm, feed_forward_block(checkpoint, weights, y))
+
+    attended = x + attend(norm(weights.attention_norm, x))
+    if checkpoint.architecture.norm_placement == "parallel":
+        return attended + feed_forward(norm(weights.mlp_norm, x))
+    return attended + feed_forward(norm(weights.mlp_norm, attended))
+
+
+def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
+    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it."""
+    import torch
+
+    scale, bias = weights.scale.to(x), None if weights.bias is None else weights.bias.to(x)
+    if checkpoint.architecture.norm == "LayerNorm":
+        return torch.nn.functional.layer_norm(x, scale.shape, scale, bias, checkpoint.norm_eps)
+    return torch.rms_norm(x, scale.shape, scale, checkpoint.norm_eps)
+
+
+def attention(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
+    """The output of all heads of a layer, (N, d), from their normalized input x."""
+    parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
+    tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
+    lines = program_of_tensors(
+        checkpoint.architecture,
+        len(x),
+        tuple(tensors),
+        layer=layer,
+        dtype=str(x.dtype).removeprefix("torch."),
+        device=x.device.type,
+        topic=LAYER,
+    )
+    output: torch.Tensor = prepare(lines)({"tensors": tensors})["O"]
+    return output
+
+
+def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
+    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate."""
+    activate = _activation(checkpoint.activation)
+
+    def product(y: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        return y @ matrix.to(y) if bias is None else y @ matrix.to(y) + bias.to(y)
+
+    up = product(x, weights.W_up, weights.b_up)
+    inner = activate(up) if weights.W_gate is None else activate(product(x, weights.W_gate, weights.b_gate)) * up
+    return product(inner, weights.W_down, weights.b_down)
+
+
+def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The function between the matrices of a feed-forward block, by the checkpoint's name for it."""
+    from torch.nn import functional
+
+    functions: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "silu": functional.silu,
+        "gelu": functional.gelu,
+        "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+        "relu": functional.relu,
+    }
+    if name not in functions:
+        raise ForwardError(_("The activation function {name} cannot run here.").format(name=name[:30]))
+    return functions[name]
+
+
+def likelihood(
+    checkpoint: Checkpoint,
+    text: str,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    states: HiddenStates | None = None,
+    report: Report = lambda _done, _total: None,
+) -> float:
+    """The mean negative log-likelihood of a text's tokens through the whole model, in nats.
+
+    Every token but the first counts, given those before it; special tokens count as any other. The scores over the
+    vocabulary are never in memory as a whole. Raises ForwardError for a model that cannot run here, and for a text of
+    fewer than two tokens.
+    """
+    import torch
+
+    check_real(checkpoint)
+    ids = [token.id for token in checkpoint.tokens(text)]
+    if len(ids) < 2:
+        raise ForwardError(_("A likelihood needs a text of at least two tokens."))
+    last_layer = checkpoint.architecture.L
+    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report)
+    with torch.inference_mode():
+        predicting = normalize(checkpoint, checkpoint.final_norm(), x)[:-1]
+        return float(_negative_log_likelihoods(checkpoint, predicting, ids[1:]).mean())
+
+
+def _negative_log_likelihoods(checkpoint: Checkpoint, x: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
+    """Of each row of x, (N, d), the negative logarithm of the probability that it gives to its token in `ids`."""
+    import torch
+
+    wanted = torch.tensor(ids, device=x.device)
+    total = torch.full((len(x),), float("-inf"), device=x.device)
+    of_wanted = torch.zeros_like(total)
+    words = checkpoint.architecture.V or 0
+    for first in range(0, words, VOCABULARY_PIECE):
+        rows = checkpoint.output_rows(slice(first, min(first + VOCABULARY_PIECE, words)))
+        logits = (x @ rows.to(x).T).float()
+        if (cap := checkpoint.logit_softcap) is not None:
+            logits = cap * torch.tanh(logits / cap)
+        total = torch.logaddexp(total, logits.logsumexp(-1))
+        here = (wanted >= first) & (wanted < first + len(rows))
+        of_wanted[here] = logits[here].gather(-1, (wanted[here] - first)[:, None])[:, 0]
+    return total - of_wanted
