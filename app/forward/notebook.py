@@ -126,24 +126,20 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
 
 
 def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield the imports; of safetensors also where the checkpoint is, and the functions that read it."""
+    """Yield the imports; with safetensors also where the checkpoint is, and the functions that read it."""
+    decoding = ["from base64 import b64decode", "from zlib import decompress"]
     if head.parameters:
-        yield from _code(["import torch", "from base64 import b64decode", "from safetensors.torch import load"])
+        yield from _code([*decoding, "", "from safetensors.torch import load"])
         return
+    reading = ["from safetensors import safe_open", "from safetensors.torch import load"]
     yield from _code(
-        [
-            "import json",
-            "from base64 import b64decode",
-            "from pathlib import Path",
-            "",
-            "import torch",
-            "from safetensors import safe_open",
-            "from safetensors.torch import load",
-            "from tokenizers import Tokenizer",
-        ]
+        ["import json", *decoding, "from pathlib import Path", "", *reading, "from tokenizers import Tokenizer"]
     )
-    revision = f"REVISION = {head.revision or None!r}  # on the Hub"
-    yield from _code([f"CHECKPOINT = {head.checkpoint!r}", revision, "", _READER])
+    commit = head.revision if re.fullmatch("[0-9a-f]{40}", head.revision) else None
+    where = "# a folder or a file of safetensors, or a name on the Hugging Face Hub"
+    yield from _code(
+        [f"CHECKPOINT = {head.checkpoint!r}  {where}", f"REVISION = {commit!r}  # on the Hub", "", _READER]
+    )
 
 
 def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
@@ -166,7 +162,7 @@ def _carried_cells(carried: Mapping[str, np.ndarray]) -> Iterator[Cell]:
     # Compressed weights of 4 bits take a fifth; level 9 gives no smaller file.
     packed = base64.b64encode(zlib.compress(save(dict(carried)), 6)).decode()
     yield _markdown("## " + _("What the run gave: {names}").format(names=", ".join(f"`{name}`" for name in carried)))
-    rows = ["from zlib import decompress", 'tensors = load(decompress(b64decode("""', *textwrap.wrap(packed, 120)]
+    rows = ['tensors = load(decompress(b64decode("""', *textwrap.wrap(packed, 120)]
     yield from _code([*rows, '""")))'], {"jupyter": {"source_hidden": True}})
 
 
@@ -189,6 +185,7 @@ def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
     while len(slices) > 1 and slices[-1] == ":":
         slices.pop()
     code = f'tensors["{part.variable}"] = in_file[{", ".join(slices)}].float()' + ".T" * part.is_turned
+    code += " + 1" * ("plus-one" in part.note.split())
     rows = [f"in_file = stored({part.stored.name!r})"]
     if asked:
         rows.append(f"assert in_file.get_shape() == [{', '.join(['...'] * len(part.stored.shape))}]")

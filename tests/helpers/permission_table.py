@@ -55,6 +55,7 @@ TABLE: dict[str, Row] = {
     "GET /heads": ALL_200,
     "POST /heads": ALL_422,  # without a sentence
     "GET /heads/{key}": ALL_404,
+    "GET /heads/{key}/notebook.ipynb": ALL_404,
     "POST /heads/{key}/stages/{stage}": ALL_404,
     "POST /heads/{key}/cancel": ALL_404,
     "POST /heads/{key}/delete": ALL_404,
