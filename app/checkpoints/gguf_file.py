@@ -65,7 +65,7 @@ _MODULES = {
     "mlp.down_proj": "ffn_down",
 }
 _PERMUTED = (".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias")
-_WHOLE_NUMBERS = ("F32", "F16", "BF16")
+_WHOLE_NUMBERS = (0, 1, 30, 28)  # F32, F16, BF16, F64
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,11 @@ class GgufIndex:
     def architecture(self) -> str:
         """The kind of model, as llama.cpp calls it."""
         return str(self.metadata.get("general.architecture", ""))
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether a tensor has fewer than 16 bits a number."""
+        return any(tensor.type not in _WHOLE_NUMBERS for tensor in self.tensors.values())
 
 
 class _Damaged(Exception):
@@ -262,7 +267,7 @@ class GgufFile:
         self._tensors, self._file_name = index.tensors, path.name
         self._types = {kind: GGMLQuantizationType(kind) for kind in {t.type for t in index.tensors.values()}}
         self.names = index.tensors.keys()
-        self.is_quantized = any(kind.name not in _WHOLE_NUMBERS for kind in self._types.values())
+        self.is_quantized = index.is_quantized
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from app.checkpoints.checkpoint import CheckpointError
@@ -40,9 +40,15 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
     return architecture
 
 
-def check_tensor_names(architecture: Architecture, names: Collection[str], expected: Collection[str]) -> None:
-    """Raise CheckpointError for a tensor that a file lacks, or for one that the model has no place for."""
-    buffers = CHECKPOINT_RULES[architecture.family].buffers
+def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
+    """Raise CheckpointError for a tensor that a file lacks, or for one that the model has no place for.
+
+    `name_in_file` gives the name in the file of a tensor of the layout.
+    """
+    [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
+    layers = (run.parameters for run in stack.runs for _layer in range(run.count))
+    in_layers = [stack.spec.name.format(i=i) + spec.name for i, specs in enumerate(layers) for spec in specs]
+    expected = [name_in_file(name) for name in (*(spec.name for spec in architecture.outside_parameters), *in_layers)]
     missing = next((name for name in expected if name not in names), None)
     if missing is not None:
         problem = _("{checkpoint} has no tensor “{name}”.")

@@ -32,14 +32,18 @@ Tokenize = Callable[[str], tuple[Token, ...]]
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 
 
-def json_tokenizer(folder: Path, size: int) -> Tokenize:
-    """The tokenizer of a folder with a tokenizer.json, of a model with `size` rows of embeddings; loaded when used."""
+def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int) -> Tokenize:
+    """The tokenizer of a folder with a tokenizer.json, of a model with `size` rows of embeddings; loaded when used.
+
+    `read` gives the text of a file of the folder, None if there is none, and refuses one of more than so many bytes.
+    `name` is what an error calls the checkpoint.
+    """
 
     @cache
     def load() -> Tokenizer:
-        return _guarded(folder.name, lambda: _load_json(folder))
+        return _guarded(name, lambda: _load_json(read, name))
 
-    return lambda text: _tokens(load, text, size, folder.name)
+    return lambda text: _tokens(load, text, size, name)
 
 
 def gguf_tokenizer(path: Path, index: GgufIndex, size: int) -> Tokenize:
@@ -141,26 +145,26 @@ def _byte_alphabet() -> Mapping[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
-def _load_json(folder: Path) -> Tokenizer:
-    """The tokenizer of tokenizer.json, with begin and end tokens as tokenizer_config.json states them.
+def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
+    """The tokenizer of tokenizer.json, with begin and end tokens as tokenizer_config.json states them, if it does.
 
-    Raises CheckpointError if a file is missing or too large, or if the second adds tokens that the first doesn't have.
+    Raises CheckpointError if tokenizer.json is missing, or if the other file adds tokens that it doesn't have.
     """
     from tokenizers import Tokenizer
 
-    text = _read(folder / "tokenizer.json", MAX_TOKENIZER_BYTES)
+    text = read("tokenizer.json", MAX_TOKENIZER_BYTES)
     if text is None:
-        raise CheckpointError(_("{checkpoint} has no tokenizer.json.").format(checkpoint=folder.name))
+        raise CheckpointError(_("{checkpoint} has no tokenizer.json.").format(checkpoint=name))
     tokenizer: Tokenizer = Tokenizer.from_str(text)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    config = json.loads(_read(folder / "tokenizer_config.json", MAX_TOKENIZER_CONFIG_BYTES) or "{}")
+    config = json.loads(read("tokenizer_config.json", MAX_TOKENIZER_CONFIG_BYTES) or "{}")
     for entry in (config.get("added_tokens_decoder") or {}).values():
         if tokenizer.token_to_id(entry["content"]) is None:
             problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn't have.")
-            raise CheckpointError(problem.format(checkpoint=folder.name, token=entry["content"][:40]))
+            raise CheckpointError(problem.format(checkpoint=name, token=entry["content"][:40]))
     if "add_bos_token" in config or "add_eos_token" in config:
-        begin, end = (_content(config, f"{name}_token") if config.get(f"add_{name}_token") else None for name in _ENDS)
+        begin, end = (_content(config, f"{end}_token") if config.get(f"add_{end}_token") else None for end in _ENDS)
         _add_ends(tokenizer, begin, end)
     return tokenizer
 
@@ -169,16 +173,6 @@ def _content(config: Mapping[str, Any], name: str) -> str | None:
     """A special token of tokenizer_config.json, which may be a text or an object."""
     token = config.get(name)
     return token["content"] if isinstance(token, dict) else token
-
-
-def _read(path: Path, most: int) -> str | None:
-    """The text of a file, None if there is none; raises CheckpointError for one of more than `most` bytes."""
-    if not path.is_file():
-        return None
-    if path.stat().st_size > most:
-        problem = _("{file} of {checkpoint} has more than {most:,} bytes.")
-        raise CheckpointError(problem.format(file=path.name, checkpoint=path.parent.name, most=most))
-    return path.read_text(encoding="utf-8")
 
 
 def _add_ends(tokenizer: Tokenizer, begin: str | None, end: str | None) -> None:

@@ -31,7 +31,8 @@ class CheckpointRule:
     every norm. `logit_softcap` is the default of "final_logit_softcapping", None in a family that has no such cap.
     `fields` are the fields that only this family has: the reader takes account of them, or they don't change what the
     model computes. `fixed` are fields that have to be absent, null or exactly this value. `buffers` are the ends of
-    names of stored tensors that transformers ignores, since it computes them.
+    names of stored tensors that transformers ignores, since it computes them. `renamed` are tensors whose names in the
+    file differ from those of the layout.
     """
 
     norm_eps: tuple[str, float] = ("rms_norm_eps", 1e-6)
@@ -41,6 +42,7 @@ class CheckpointRule:
     fields: str = ""
     fixed: Mapping[str, object] = field(default_factory=dict)
     buffers: tuple[str, ...] = (".rotary_emb.inv_freq",)
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 # Read by build_architecture, or without influence on the numbers: training, generation, what was saved by whom.
@@ -83,7 +85,7 @@ ROPE_FIELDS: Mapping[str, frozenset[str]] = {
 
 _QWEN = CheckpointRule(fields="use_sliding_window max_window_layers", fixed={"attention_bias": False})
 CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
-    "llama": CheckpointRule(fields="attention_bias mlp_bias"),
+    "llama": CheckpointRule(fields="attention_bias mlp_bias max_sequence_length"),
     "mistral": CheckpointRule(fixed={"attention_bias": False}),
     "qwen2": _QWEN,
     "qwen3": CheckpointRule(fields=f"{_QWEN.fields} attention_bias"),
@@ -109,8 +111,9 @@ CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
     "gpt_neox": CheckpointRule(
         norm_eps=("layer_norm_eps", 1e-5),
         activation=("hidden_act", "gelu"),
-        fields="rotary_pct rotary_emb_base use_parallel_residual attention_bias partial_rotary_factor",
+        fields="rotary_pct rotary_emb_base use_parallel_residual attention_bias partial_rotary_factor is_decoder",
         buffers=(".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"),
+        renamed={"lm_head.weight": "embed_out.weight"},
     ),
 }
 
