@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NOTEBOOK_TYPE = "application/x-ipynb+json"
 MAX_CARRIED_BYTES = 32 * 2**20  # more than this makes a file that Jupyter opens slowly
-CHECKED_NUMBERS = 8  # of the last row of the weights and of the output
+CHECKED_NUMBERS = 8  # the last ones of the last row of the weights, and of the output
 TOLERANCE: Mapping[str, float] = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
 Cell = dict[str, Any]
 
@@ -118,8 +118,8 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
     origin = _("The input `X` is in the notebook, too: the embeddings of the tokens after the norm of layer 0.")
     if head.layer:
         origin = _(
-            "The input `X` is in the notebook, too: what the {layer} layers below and the norm of layer {layer} make "
-            "of the tokens."
+            "The input `X` is in the notebook, too: what the layers below and the norm of layer {layer} make of the "
+            "tokens."
         )
     numbers = {"head": head.head, "layer": head.layer, "model": name, "count": len(head.tokens)}
     return title.format(**numbers), [weights.format(**numbers), origin.format(**numbers)]
@@ -143,14 +143,21 @@ def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
 
 
 def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
-    """Yield the tokens with their ids; with safetensors they are made from the text and compared with the run's."""
+    """Yield the tokens with their ids; with safetensors, those of the text are made anew and compared with the run's.
+
+    Special tokens that the model's tokenizer puts before and after the text are given.
+    """
     yield _markdown("## " + _("The tokens"))
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
     rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
     if not head.parameters:
+        added = [token.is_special and token.raw.decode() not in text for token in head.tokens]
+        first, last = added.index(False) if False in added else len(added), len(added) - added[::-1].index(False)
+        of_text = "ids" if not any(added) else f"ids[{first}:{last}]"
         rows += [
             'tokenizer = Tokenizer.from_file(str(path_of("tokenizer.json")))',
-            "assert tokenizer.encode(text).ids == ids  # as in the run",
+            "tokenizer.no_truncation()",
+            f"assert tokenizer.encode(text, add_special_tokens=False).ids == {of_text}  # as in the run",
         ]
     yield from _code([*rows, "assert len(ids) == ..."])
 
@@ -234,11 +241,11 @@ def _comparison_cells(head: RealHead) -> Iterator[Cell]:
     yield _markdown("## " + _("The same numbers as in the run"))
     rows = []
     for variable, key in ((weights, "weights"), (output, "output")):
-        numbers = ", ".join(f"{number:.7g}" for number in head.arrays[key][-1, :CHECKED_NUMBERS])
+        numbers = ", ".join(f"{number:.7g}" for number in head.arrays[key][-1, -CHECKED_NUMBERS:])
         tolerance = TOLERANCE[head.dtype]
-        mine = f"{variable}[-1, :{CHECKED_NUMBERS}].cpu().float()"
+        mine = f"{variable}[-1, -{CHECKED_NUMBERS}:].cpu().float()"
         rows.append(
-            f"torch.testing.assert_close({mine}, torch.tensor([{numbers}]), atol={tolerance}, rtol={tolerance})"
+            f"torch.testing.assert_close({mine}, torch.tensor([{numbers}]).float(), atol={tolerance}, rtol={tolerance})"
         )
     yield from _code(rows)
 
