@@ -69,11 +69,21 @@ TORCH_MODULES = {
     "app.forward.run",
     "app.forward.devices",
     "app.forward.process",
+    "app.forward.hidden_states",
+    "app.forward.real_head",
     "app.checkpoints.checkpoint",
     "app.checkpoints.gguf_file",
     "app.checkpoints.safetensors_files",
 }
-NUMPY_MODULES = {"app.bugs.tensors", "app.bugs.witnesses", "app.checkpoints.gguf_file"}  # in functions
+NUMPY_MODULES = {
+    "app.bugs.tensors",
+    "app.bugs.witnesses",
+    "app.checkpoints.gguf_file",
+    "app.figures.heat_map",
+    "app.forward.head_scores",
+    "app.forward.hidden_states",
+    "app.forward.real_head",
+}  # in functions, where numbers are made
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
 HTTP_FRAMEWORKS = {"fastapi", "starlette"}
 PAGES_WITHOUT_TEMPLATE = {

@@ -140,7 +140,8 @@ def _open(source: str) -> Checkpoint:
 def _save(real_head: RealHead, path: Path) -> None:
     """Write the npz file; raises InputError if that is not possible."""
     try:
-        save_npz(real_head, path)
+        with path.open("wb") as file:
+            save_npz(real_head, file)
     except OSError as error:
         problem = _("{file} cannot be written: {reason}.")
         raise InputError(problem.format(file=str(path)[:60], reason=error.strerror)) from None
@@ -154,7 +155,7 @@ def _print_real_head(real_head: RealHead) -> None:
     words: dict[str, Any] = {
         name: getattr(real_head, name) for name in ("checkpoint", "layer", "head", "kv_head", "dtype")
     }
-    print(heading.format(**words, tokens=len(real_head.tokens), device_name=real_head.device_name))
+    print(heading.format(**words, tokens=len(real_head.tokens)))
     if real_head.is_quantized:
         print(_("The file’s weights are quantized: they are rounded to few bits each."))
     print("\n" + "  ".join(token.text for token in real_head.tokens) + "\n")

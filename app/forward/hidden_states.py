@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
 from app.forward.program import at_layer, check_modelled, program_of_tensors
 from app.forward.run import prepare
@@ -25,6 +26,7 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
     from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
@@ -33,6 +35,8 @@ PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
 LAYER = "attention-layer"
 ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
 MAX_CACHED_BYTES = 256 * 2**20
+MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
+BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
 VOCABULARY_PIECE = 8192  # rows of the output matrix that are in memory at once
 
 Report = Callable[[int, int], object]  # layers done, of how many
@@ -40,39 +44,42 @@ Report = Callable[[int, int], object]  # layers done, of how many
 
 @dataclass(frozen=True)
 class HiddenState:
-    """What a layer receives, x (N, d), in the number format of the run."""
+    """What a layer receives, x (N, d), and what each head of the layers below did in the text.
+
+    Layers in which all heads together have more than MAX_SCORED_CELLS weights are left out of `head_scores`.
+    """
 
     x: torch.Tensor
-
-    @property
-    def bytes(self) -> int:
-        return self.x.nbytes
+    head_scores: tuple[HeadScore, ...] = ()
 
 
 class HiddenStates:
-    """The inputs of layers that were computed last, so that another layer of the same sentence starts from them.
+    """What was computed last, so that another layer or head of the same sentence starts from it.
 
-    They are kept by checkpoint, revision, token ids, number format, device and layer, up to `max_bytes` in all; the
-    ones that were used longest ago go first, and one that is larger than that is not kept.
+    A key is what the value depends on: checkpoint, token ids, number format, layer. All values together take up to
+    `max_bytes`; what was used longest ago goes first, and a value that is larger than that is not kept.
     """
 
     def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
         self.max_bytes, self.bytes = max_bytes, 0
-        self._states: OrderedDict[tuple[object, ...], HiddenState] = OrderedDict()
+        self._values: OrderedDict[tuple[object, ...], tuple[Any, int]] = OrderedDict()
 
-    def add(self, key: tuple[object, ...], state: HiddenState) -> None:
-        if key in self._states or state.bytes > self.max_bytes:
+    def add(self, key: tuple[object, ...], value: object, size: int) -> None:
+        """Keep a value of `size` bytes, unless there is one of this key."""
+        if key in self._values or size > self.max_bytes:
             return
-        self._states[key] = state
-        self.bytes += state.bytes
+        self._values[key] = value, size
+        self.bytes += size
         while self.bytes > self.max_bytes:
-            _key, oldest = self._states.popitem(last=False)
-            self.bytes -= oldest.bytes
+            _key, (_value, freed) = self._values.popitem(last=False)
+            self.bytes -= freed
 
-    def find(self, key: tuple[object, ...]) -> HiddenState | None:
-        if key in self._states:
-            self._states.move_to_end(key)
-        return self._states.get(key)
+    def find(self, key: tuple[object, ...]) -> Any:
+        """The value of a key, None if it is not kept."""
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key][0]
 
 
 def check_real(checkpoint: Checkpoint) -> None:
@@ -100,8 +107,8 @@ def hidden_state(
     dtype: str = "float32",
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
-) -> torch.Tensor:
-    """What layer number `layer` receives, (N, d): for 0 the embeddings, for L what the final norm receives.
+) -> HiddenState:
+    """What layer number `layer` receives: for 0 the embeddings, for L what the final norm receives.
 
     Starts from the nearest layer below whose input is among `states`, and adds the inputs of the layers that it runs.
     `report` is called before the first layer and after each, with the layers run and how many are to be run.
@@ -109,22 +116,31 @@ def hidden_state(
     import torch
 
     states = HiddenStates(0) if states is None else states
-    sentence = (checkpoint.name, checkpoint.revision, tuple(ids), dtype, device)
-    start, x = 0, None
-    for below in range(layer, -1, -1):
-        if state := states.find((*sentence, below)):
-            start, x = below, state.x
-            break
+    sentence = sentence_key(checkpoint, ids, device, dtype)
+    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below))), 0)
     with torch.inference_mode():
-        if x is None:
-            x = embeddings(checkpoint, ids).to(device, getattr(torch, dtype))
-            states.add((*sentence, 0), HiddenState(x))
+        state: HiddenState | None = states.find((*sentence, start))
+        if state is None:
+            state = HiddenState(embeddings(checkpoint, ids).to(device, getattr(torch, dtype)))
+            states.add((*sentence, 0), state, state.x.nbytes)
         report(0, layer - start)
         for number in range(start, layer):
-            x = run_layer(checkpoint, number, x)
-            states.add((*sentence, number + 1), HiddenState(x))
+            x, weights = run_layer(checkpoint, number, state.x)
+            scores = scores_of_heads(weights.float().cpu().numpy(), ids, number)
+            state = HiddenState(x, state.head_scores + scores)
+            states.add((*sentence, number + 1), state, x.nbytes + BYTES_OF_SCORE * len(state.head_scores))
             report(number + 1 - start, layer - start)
-    return x
+    return state
+
+
+def sentence_key(checkpoint: Checkpoint, ids: Sequence[int], device: str, dtype: str) -> tuple[object, ...]:
+    """What every value that is kept of a sentence depends on, besides the layer."""
+    return checkpoint.name, checkpoint.revision, tuple(ids), device, dtype
+
+
+def scores_of_heads(weights: np.ndarray, ids: Sequence[int], layer: int) -> tuple[HeadScore, ...]:
+    """What each head of a layer did, from all heads' weights (H, N, N); () if these are too many numbers, or none."""
+    return head_scores(weights, ids, layer) if 0 < weights.size <= MAX_SCORED_CELLS else ()
 
 
 def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
@@ -134,23 +150,20 @@ def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
     return rows if positions is None else rows + positions
 
 
-def run_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> torch.Tensor:
-    """What the layer makes of its input x, both (N, d)."""
+def run_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
     weights = checkpoint.layer_weights(layer)
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
         return y if of is None else normalize(checkpoint, of, y)
 
-    def attend(y: torch.Tensor) -> torch.Tensor:
-        return norm(weights.after_attention_norm, attention(checkpoint, layer, weights, y))
-
     def feed_forward(y: torch.Tensor) -> torch.Tensor:
         return norm(weights.after_mlp_norm, feed_forward_block(checkpoint, weights, y))
 
-    attended = x + attend(norm(weights.attention_norm, x))
-    if checkpoint.architecture.norm_placement == "parallel":
-        return attended + feed_forward(norm(weights.mlp_norm, x))
-    return attended + feed_forward(norm(weights.mlp_norm, attended))
+    output, attention_weights = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
+    attended = x + norm(weights.after_attention_norm, output)
+    is_parallel = checkpoint.architecture.norm_placement == "parallel"
+    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended)), attention_weights
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
@@ -163,8 +176,10 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
     return torch.rms_norm(x, scale.shape, scale, checkpoint.norm_eps)
 
 
-def attention(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
-    """The output of all heads of a layer, (N, d), from their normalized input x."""
+def attention(
+    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
     lines = program_of_tensors(
@@ -176,8 +191,8 @@ def attention(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torc
         device=x.device.type,
         topic=LAYER,
     )
-    output: torch.Tensor = prepare(lines)({"tensors": tensors})["O"]
-    return output
+    made = prepare(lines)({"tensors": tensors})
+    return made["O"], made["A"]
 
 
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
@@ -229,7 +244,7 @@ def likelihood(
     if len(ids) < 2:
         raise ForwardError(_("A likelihood needs a text of at least two tokens."))
     last_layer = checkpoint.architecture.L
-    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report)
+    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report).x
     with torch.inference_mode():
         predicting = normalize(checkpoint, checkpoint.final_norm(), x)[:-1]
         return float(_negative_log_likelihoods(checkpoint, predicting, ids[1:]).mean())

@@ -15,14 +15,22 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pydantic import TypeAdapter
 
 from app.checkpoints.checkpoint import StoredPart, Token
 from app.forward.devices import device_name, peak_bytes_since, start_memory_count, wait_for_device
-from app.forward.hidden_states import HiddenStates, Report, check_real, hidden_state, normalize
+from app.forward.head_scores import HeadScore
+from app.forward.hidden_states import (
+    HiddenStates,
+    Report,
+    check_real,
+    hidden_state,
+    normalize,
+    scores_of_heads,
+    sentence_key,
+)
 from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.memory_needed import bytes_of_real_head
 from app.forward.program import at_layer, program_of_tensors, runnable_table
@@ -99,8 +107,10 @@ class RealHead:
     MAX_CELLS_OF_LAYER numbers.
     mask: bool (N, N), True where the query of the row may see the key of the column.
     parameters: float32, what the program read besides X, by variable; of GGUF alone, empty for safetensors.
-    lines: the program that ran, with the shapes that torch reported. sdpa: None unless it was asked for, and for a
-    model with a softcap, which the fused kernel lacks.
+    lines: the program that ran, with the shapes that torch reported.
+    head_scores: what each head of this layer and of those below did in the text, without layers of a text that is too
+    long for it.
+    sdpa: None unless it was asked for, and for a model with a softcap, which the fused kernel lacks.
     config: what the architecture was read from.
     """
 
@@ -124,6 +134,7 @@ class RealHead:
     mask: np.ndarray
     parameters: Mapping[str, np.ndarray]
     lines: tuple[ProgramLine, ...]
+    head_scores: tuple[HeadScore, ...]
     sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
@@ -151,6 +162,7 @@ class RealHead:
             "tokens": [asdict(token) | {"raw": token.raw.hex()} for token in self.tokens],
             "parts": [asdict(part) for part in self.parts],
             "lines": [asdict(line) for line in self.lines],
+            "head_scores": [asdict(score) for score in self.head_scores],
             "sdpa": self.sdpa and asdict(self.sdpa),
         }
 
@@ -182,6 +194,7 @@ class RealHead:
             tokens=TypeAdapter(tuple[Token, ...]).validate_python(tokens),
             parts=TypeAdapter(tuple[StoredPart, ...]).validate_python(facts["parts"]),
             lines=TypeAdapter(tuple[ProgramLine, ...]).validate_python(facts["lines"]),
+            head_scores=tuple(HeadScore(**score) for score in facts["head_scores"]),
             sdpa=facts["sdpa"] and SdpaComparison(**facts["sdpa"]),
             arrays=_named(stored, "array "),
             parameters=_named(stored, "parameter "),
@@ -200,13 +213,12 @@ def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarra
     return {name.removeprefix(prefix): array for name, array in stored.items() if name.startswith(prefix)}
 
 
-def save_npz(real_head: RealHead, path: Path) -> None:
-    """Write `tokens` (the ids, int64) and the arrays of SAVED (float32) to an npz file."""
+def save_npz(real_head: RealHead, file: BinaryIO) -> None:
+    """Write `tokens` (the ids, int64) and the arrays of SAVED (float32) as an npz file."""
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
-    with path.open("wb") as file:  # np.savez would add ".npz" to the name
-        np.savez(file, tokens=ids, **{name: real_head.arrays[name] for name in SAVED})
+    np.savez(file, tokens=ids, **{name: real_head.arrays[name] for name in SAVED})
 
 
 def run_real_head(
@@ -241,10 +253,15 @@ def run_real_head(
     program_of_tensors(a, len(tokens), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
     check_memory(bytes_of_real_head(a, len(tokens), layer, dtype), device, SINGLE_HEAD.key, usable_share)
     ids = [token.id for token in tokens]
-    x = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
-    embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states)
+    states = HiddenStates(0) if states is None else states
+    state = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
+    embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states).x
+    key = (*sentence_key(checkpoint, ids, device, dtype), layer, "weights")
+    if (layer_weights := states.find(key)) is None:
+        layer_weights = _weights_of_layer(checkpoint, layer, state.x)
+        states.add(key, layer_weights, layer_weights.nbytes)
     weights = checkpoint.head_weights(layer, head)
-    tensors = _tensors(checkpoint, weights, x)
+    tensors = _tensors(checkpoint, weights, state.x)
     lines = program_of_tensors(a, len(ids), tuple(tensors), layer=layer, head=head, dtype=dtype, device=device)
     rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
     executed = execute(lines, {"tensors": tensors}, device=device, rehearsed=rehearsed)
@@ -271,10 +288,11 @@ def run_real_head(
         milliseconds=executed.milliseconds or 0.0,
         peak_bytes=credible_peak(executed, tensors.values()),
         arrays={key: arrays[key] for key in ("embeddings", *SAVED)},
-        layer_weights=_weights_of_layer(checkpoint, layer, x),
+        layer_weights=layer_weights,
         mask=_mask(a, len(ids), made),
         parameters={name: _array(tensor) for name, tensor in tensors.items() if name != "X" and is_gguf},
         lines=tuple(with_shapes(line, made) for line in lines),
+        head_scores=state.head_scores + scores_of_heads(layer_weights, ids, layer),
         sdpa=_compare(a, table, made, dtype, device) if compare and a.score_softcap is None else None,
     )
 

@@ -191,7 +191,7 @@ class Variant:
         """The points of a sheet on which everything is right: a box has one, unless the worksheet says otherwise."""
         return sum(self.points.get(blank, 1) for blank in self.blanks)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[BlankField, ...]:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, and counts.
 
