@@ -21,6 +21,7 @@ from app.translation import gettext as _
 if TYPE_CHECKING:
     import torch
 
+MAX_GGUF_HEADER_BYTES = 100_000_000  # all that is looked at of a header; Gemma's, one of the longest, has 10 million
 MAX_GGUF_KEYS = 10_000
 MAX_GGUF_TENSORS = 100_000
 MAX_GGUF_TEXT_BYTES = 1_000_000  # of a key, a value or one item of an array
@@ -117,10 +118,17 @@ def read_index(path: Path) -> GgufIndex:
 @lru_cache(maxsize=8)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with _mapped_header(path) as content:
             return _Walk(content).index()
     except (_Damaged, struct.error, UnicodeDecodeError, ValueError):
         raise _damaged(path) from None
+
+
+def _mapped_header(path: Path) -> mmap.mmap:
+    """The beginning of the file, as far as a header may reach; raises ValueError for an empty file."""
+    with path.open("rb") as file:
+        length = min(path.stat().st_size, MAX_GGUF_HEADER_BYTES)
+        return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
 
 
 def _damaged(path: Path) -> CheckpointError:
@@ -212,7 +220,7 @@ class _Walk:
 
 def read_array(path: Path, array: GgufArray) -> list[Any]:
     """The items of an array of the header."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with _mapped_header(path) as content:
         walk = _Walk(content)
         walk.at = array.offset
         return [walk._value(array.item_type) for _item in range(array.count)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.models.architecture import Architecture
-from app.models.config_fields import ConfigError, quoted
+from app.models.config_fields import ConfigError, quoted, read_positive_number
 from app.models.families.checkpoints import (
     ACTIVATIONS,
     CHECKPOINT_RULES,
@@ -33,6 +33,8 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         raise CheckpointError(problem.format(checkpoint=name, field=field[:60], value=quoted(value)))
     try:
         architecture = build_architecture(config, name)
+        read_positive_number(config, *rule.norm_eps)
+        read_positive_number(config, "final_logit_softcapping", 1)
     except ConfigError as refusal:
         raise CheckpointError(f"{name}: {refusal}") from None
     for part in _not_run(architecture):
@@ -70,7 +72,7 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
         if field not in known:
             yield field, value
     activation = config.get(rule.activation[0])
-    if activation is not None and activation not in ACTIVATIONS:
+    if activation is not None and (not isinstance(activation, str) or activation not in ACTIVATIONS):
         yield rule.activation[0], activation
     for field in ("rope_scaling", "rope_parameters"):
         settings = config.get(field)

@@ -146,9 +146,9 @@ def _byte_alphabet() -> Mapping[str, int]:
 
 
 def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
-    """The tokenizer of tokenizer.json, with begin and end tokens as tokenizer_config.json states them, if it does.
+    """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
 
-    Raises CheckpointError if tokenizer.json is missing, or if the other file adds tokens that it doesn't have.
+    Raises CheckpointError if it is missing, or if tokenizer_config.json adds tokens that it doesn't have.
     """
     from tokenizers import Tokenizer
 
@@ -163,16 +163,7 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
         if tokenizer.token_to_id(entry["content"]) is None:
             problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn't have.")
             raise CheckpointError(problem.format(checkpoint=name, token=entry["content"][:40]))
-    if "add_bos_token" in config or "add_eos_token" in config:
-        begin, end = (_content(config, f"{end}_token") if config.get(f"add_{end}_token") else None for end in _ENDS)
-        _add_ends(tokenizer, begin, end)
     return tokenizer
-
-
-def _content(config: Mapping[str, Any], name: str) -> str | None:
-    """A special token of tokenizer_config.json, which may be a text or an object."""
-    token = config.get(name)
-    return token["content"] if isinstance(token, dict) else token
 
 
 def _add_ends(tokenizer: Tokenizer, begin: str | None, end: str | None) -> None:
