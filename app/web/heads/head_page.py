@@ -36,6 +36,7 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 REFRESH_S = 2  # without script
+ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
 MAX_SKIPPED = 200  # characters of the list of skipped stages
 
 
@@ -50,6 +51,7 @@ class HeadPage:
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences, Doc("What this number of tokens can't show.")] = Coincidences(())
     skipped: Annotated[str, Doc("The stages that were skipped, for the next form.")] = ""
+    asks_ms: Annotated[int, Doc("After how many milliseconds the page asks whether it has run.")] = ASKS_MS
     form_secret: Annotated[str, Doc("What makes the visitor of a browser without a cookie.")] = ""
     notice: Annotated[str, Doc("What came of the button that was pressed.")] = ""
 
@@ -62,7 +64,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     asked. A browser without script loads the page again every REFRESH_S seconds until the head has run.
     """
     job = find_head_job(services, key)
-    page = HeadPage(job, _problem_of(job))
+    page = HeadPage(job, _problem_of(job), asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS))
     if job.ending == "ready":
         skipped, level = _skipped(skip), _hint_level(hint)
         page = _page(services, key, request.cookies.get(VISITOR_COOKIE, ""), skipped, hint=level, is_checked=bool(level))
