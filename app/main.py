@@ -149,6 +149,7 @@ def _runner(settings: Settings) -> HeadRunner:
         idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
         turn=MachineTurn(settings.data_dir / "turns" / "runs"),
         memory_share=SHARE_OF_VISITORS,
+        checkpoint_folders=settings.weight_folders,
     )
 
 

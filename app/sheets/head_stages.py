@@ -4,8 +4,8 @@
 >>> from app.settings import PROJECT
 >>> library = load_library(PROJECT / "worksheets", "en")
 >>> stages = head_stages(library.model("smollm2-135m"), library.wording, tokens=12, head=3)
->>> {stage.key: dict(stage.variant.key) for stage in stages if stage.key in ("heads", "decode")}["heads"]["keys_by_head.dim0"]
-3
+>>> [stage.variant.key["keys_by_head.dim0"] for stage in stages if stage.key == "heads"]
+[3]
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, 
     """
 
     def confused(count: int) -> dict[str, frozenset[str | None]]:
-        sheet = _sheet("head", _("One head"), single_head.TOPIC.key, tuple(_WHOLE_HEAD.split()), model, wording, count, 0)
+        sheet = _sheet(
+            "head", _("One head"), single_head.TOPIC.key, tuple(_WHOLE_HEAD.split()), model, wording, count, 0
+        )
         pairs = cannot_tell_apart(sheet.problem)
         return {each: frozenset(pair.other for pair in pairs if pair.misconception == each) for each, _other in pairs}
 

@@ -109,7 +109,9 @@ class Variant:
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
-        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug, self.head)
+        problem = problem_for(
+            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug, self.head
+        )
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)

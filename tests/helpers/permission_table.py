@@ -56,6 +56,10 @@ TABLE: dict[str, Row] = {
     "POST /heads": ALL_422,  # without a sentence
     "GET /heads/{key}": ALL_404,
     "GET /heads/{key}/notebook.ipynb": ALL_404,
+    "GET /heads/{key}/picture": ALL_404,
+    "GET /heads/{key}/picture/rows/{row:int}": ALL_404,
+    "GET /heads/{key}/picture/{stage}.{kind}": ALL_404,
+    "GET /heads/{key}/numbers.npz": ALL_404,
     "POST /heads/{key}/stages/{stage}": ALL_404,
     "POST /heads/{key}/cancel": ALL_404,
     "POST /heads/{key}/delete": ALL_404,
@@ -94,6 +98,8 @@ TABLE: dict[str, Row] = {
     "POST /api/v1/variants": ALL_422,
     "GET /api/v1/misconceptions": ALL_200,
     "POST /api/v1/forward": ALL_422,
+    "GET /api/v1/heads": ALL_200,
+    "POST /api/v1/heads": ALL_422,
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,

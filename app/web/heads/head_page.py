@@ -1,9 +1,9 @@
-"""/heads/KEY: a head that waits, runs, or has run; then its stages, each of which opens once its shapes are answered."""
+"""/heads/KEY: a head that waits, runs, or has run, with stages that open one by one as their shapes are answered."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -18,11 +18,12 @@ from app.classes.sheet_work import PracticeWork, practice_sheet_key
 from app.forward.real_head import RealHead
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.machine.jobs import Job
-from app.sheets.head_stages import HeadStage, head_stages
+from app.sheets.head_stages import HeadStage, StageKey, head_stages
 from app.sheets.worksheet import Model
 from app.store import Visitor
 from app.translation import gettext as _
 from app.web.heads.head_request import find_head, find_head_job
+from app.web.heads.picture_view import PictureView, picture_view
 from app.web.heads.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
@@ -35,6 +36,8 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
+# What each stage that is open lets the picture show.
+STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
 REFRESH_S = 2  # without script
 ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
 MAX_SKIPPED = 200  # characters of the list of skipped stages
@@ -49,7 +52,9 @@ class HeadPage:
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
-    coincidences: Annotated[Coincidences, Doc("What this number of tokens can't show.")] = Coincidences(())
+    coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
+    picture: Annotated[PictureView | None, Doc("As much of the picture as may be seen yet; None for nothing.")] = None
+    picture_after: Annotated[str, Doc("The key of the stage below which the picture is.")] = ""
     skipped: Annotated[str, Doc("The stages that were skipped, for the next form.")] = ""
     asks_ms: Annotated[int, Doc("After how many milliseconds the page asks whether it has run.")] = ASKS_MS
     form_secret: Annotated[str, Doc("What makes the visitor of a browser without a cookie.")] = ""
@@ -67,7 +72,15 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     page = HeadPage(job, _problem_of(job), asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS))
     if job.ending == "ready":
         skipped, level = _skipped(skip), _hint_level(hint)
-        page = _page(services, key, request.cookies.get(VISITOR_COOKIE, ""), skipped, hint=level, is_checked=bool(level))
+        page = _page(
+            services,
+            key,
+            request.cookies.get(VISITOR_COOKIE, ""),
+            skipped,
+            query=request.query_params,
+            hint=level,
+            is_checked=bool(level),
+        )
         if not request.cookies.get(VISITOR_COOKIE):
             page = replace(page, form_secret=FormSecret.new().secret)
     response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
@@ -95,7 +108,7 @@ def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: 
         visitor = _store_answers(request, services, form, of_stage, token)
         token, level = visitor.token, _hint_level(press)
     if is_htmx(request):
-        page = _page(services, key, token, skipped, hint=level, is_checked=True)
+        page = _page(services, key, token, skipped, query=request.query_params, hint=level, is_checked=True)
         response: Response = render("heads/_stages.html", page)
     else:
         query = {"skip": ",".join(skipped)} if skipped else {}
@@ -125,9 +138,7 @@ def _store_answers(request: Request, services: Services, form: FormDep, stage: H
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
     sent = SentSheet(read_answers(form, variant))
-    services.storage.charge_sheet(
-        client_network(request), token, practice_sheet_key(variant), sent.answers, again=True
-    )
+    services.storage.charge_sheet(client_network(request), token, practice_sheet_key(variant), sent.answers, again=True)
     work = PracticeWork.find(services.store, token, variant) if token else None
     if work is None:
         visitor = services.store.add_visitor(FormSecret.of(form).token)
@@ -143,22 +154,27 @@ def _page(
     token: str,
     skipped: Collection[str],
     *,
+    query: Mapping[str, str],
     hint: HintLevel | None = None,
     is_checked: bool = False,
 ) -> HeadPage:
-    """The page of a head that has run, for the visitor with this token."""
+    """The page of a head that has run, for the visitor with this token; `query` is what the picture reads of the
+    address.
+    """
     job, real_head = find_head(services, key)
     stages, wording = _stages(services, real_head), services.library.wording
-    views = stage_views(
-        real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked
-    )
+    views = stage_views(real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked)
     first = next(stage.variant for stage in stages if stage.variant)
+    opened = [view.key for view in views if view.state == "open" and view.key in STEPS_OF_PICTURE]
+    steps = [step for stage in opened for step in STEPS_OF_PICTURE[stage]]
     return HeadPage(
         job,
         real_head=real_head,
         stages=views,
         parts=part_lines(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
+        picture=picture_view(real_head, key, query, steps) if steps else None,
+        picture_after=opened[-1] if opened else "",
         skipped=",".join(skipped),
     )
 

@@ -23,7 +23,7 @@ from app.web.shared.services import Services
 
 # A warm head takes well under a second for a short sentence, of a deep layer a few. The result is kept for an hour, so
 # that not even a network that asks all the time fills the disk.
-HEAD_LIMITS = JobLimits(total=200, visitors=60, visitor=30, member=6, visitor_hourly=300, member_hourly=60)
+HEAD_LIMITS = JobLimits(total=220, visitors=200, visitor=30, member=6, visitor_hourly=300, member_hourly=60)
 MAX_SENTENCE = 600  # characters
 MAX_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
 
@@ -84,7 +84,7 @@ def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHe
 
 
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
-    """The weights that this server offers: those in the folders of its settings, and SmolLM2 where that is installed."""
+    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed."""
     return listed_checkpoints(services.settings.weight_folders)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from app.checkpoints.checkpoint import StoredPart
+from app.checkpoints.checkpoint import StoredPart, StoredTensor
 from app.classes.sheet_work import PracticeWork
 from app.forward.real_head import RealHead
 from app.grading.grade import Report, grade
@@ -16,10 +16,13 @@ from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model
 from app.store import Store
+from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, row_views, sheet_notes
 
 ALL_STAGES = "all"  # in place of the keys of stages that are skipped
+# What the run's own tensors are in symbols, by their keys.
+SHAPES_OF_RUN = {"mask": SINGLE_HEAD["scores"].shape, **{each.key: each.shape for each in SINGLE_HEAD.tensors}}
 FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
 
 
@@ -121,21 +124,34 @@ def stage_views(
             views.append(StageView(number, stage.key, stage.title, "ahead"))
             continue
         was_skipped = stage.key in skipped or ALL_STAGES in skipped
-        work = PracticeWork.find(store, visitor_token, variant) if variant and visitor_token and not was_skipped else None
+        work = (
+            PracticeWork.find(store, visitor_token, variant) if variant and visitor_token and not was_skipped else None
+        )
         answers = work.draft.answers if work and work.draft else {}
         report = grade(variant, answers) if variant and any(answers.values()) else None
         if variant is None or was_skipped or (report and report.complete):
             lines, tables = tuple(_lines(real_head, variant)), tuple(_tables(real_head, stage.key))
             views.append(
-                StageView(
-                    number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped
-                )
+                StageView(number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped)
             )
             continue
         hinted = write_hint(variant, report, hint) if report and hint else None
-        views.append(_asked(number, stage, variant, answers, report, hinted, is_checked=is_checked))
+        asked = _asked(number, stage, variant, answers, report, hinted, is_checked=is_checked)
+        views.append(replace(asked, rows=tuple(_as_in_file(real_head, view) for view in asked.rows)))
         is_ahead = True
     return tuple(views)
+
+
+def _as_in_file(real_head: RealHead, view: RowView) -> RowView:
+    """A row of boxes; that of a stored tensor with its name in this very file, which may not be the family's."""
+    stored = _stored_tensor(real_head, view.row.key)
+    return replace(view, row=replace(view.row, note=stored.name)) if stored else view
+
+
+def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
+    """The tensor of the file that a row such as "stored_W_K" is about; None for any other row."""
+    stored = {f"stored_{part.variable}": part.stored for part in real_head.parts}
+    return stored.get(row) or (stored.get("stored_W_Q") if row == "stored_W_QKV" else None)
 
 
 def _asked(
@@ -218,16 +234,15 @@ def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
 
 
 def _observed(real_head: RealHead, variant: Variant, row: Row) -> str:
-    """The shape of a tensor of the run, or as it is stored; empty for what the run does not keep."""
+    """The shape of a tensor of the run, or as it is stored; empty for what the run does not keep.
+
+    The tensors of one more token have the names of the run's, and other shapes: they are none of it.
+    """
     arrays = {**real_head.arrays, "mask": real_head.mask}
-    is_matrix_of_run = row.key in arrays and len(row.blanks) == 2 and variant.tokens == arrays[row.key].shape[0]
-    if is_matrix_of_run and not any("+" in variant.notation.write(variant.expression(each)) for each in row.blanks):
-        sides = tuple(variant.answer(blank) for blank in row.blanks)
-        return shape_text(arrays[row.key].shape) if sides[0] == variant.tokens else ""
-    stored = {f"stored_{part.variable}": part.stored for part in real_head.parts}
-    if row.key == "stored_W_QKV" and "stored_W_Q" in stored:
-        return shape_text(stored["stored_W_Q"].shape)
-    return shape_text(stored[row.key].shape) if row.key in stored else ""
+    if row.key in arrays and variant.table[row.key].shape == SHAPES_OF_RUN.get(row.key):
+        return shape_text(arrays[row.key].shape)
+    stored = _stored_tensor(real_head, row.key)
+    return shape_text(stored.shape) if stored else ""
 
 
 # The arrays whose first numbers an open stage shows, with their letters.
