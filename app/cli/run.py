@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from app.checkpoints.checkpoint import Checkpoint, StoredPart
 from app.checkpoints.sources import open_checkpoint
@@ -23,6 +22,7 @@ from .terminal import Commands, InputError, optional_whole_number, print_json, p
 
 ROWS_PRINTED = 12  # queries whose strongest keys are printed, the last ones of the text
 KEYS_PRINTED = 3
+_NUMBERS = ("layer", "head", "kv_head")
 # What a stored part's note says of it.
 PART_NOTES = {
     "permuted": N_("rows put back into order"),
@@ -134,7 +134,7 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
 
 def _open(source: str) -> Checkpoint:
     """Open a checkpoint from the folder that it is in: in a terminal, every file that the user can read is allowed."""
-    return open_checkpoint(source, [Path("/")])
+    return open_checkpoint(source, [Path(Path(source).absolute().anchor)])
 
 
 def _save(real_head: RealHead, path: Path) -> None:
@@ -149,13 +149,10 @@ def _save(real_head: RealHead, path: Path) -> None:
 
 def _print_real_head(real_head: RealHead) -> None:
     """Print a heading, the tokens, each parameter as stored and as used, the shapes, and rows' strongest keys."""
-    heading = _(
-        "{checkpoint}, layer {layer}, head {head} (key/value head {kv_head}), {tokens} tokens, on {device_name}"
-    )
-    words: dict[str, Any] = {
-        name: getattr(real_head, name) for name in ("checkpoint", "layer", "head", "kv_head", "dtype")
-    }
-    print(heading.format(**words, tokens=len(real_head.tokens)))
+    heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
+    print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
+    device = _("{tokens} tokens, on {device_name} in {dtype}")
+    print(device.format(tokens=len(real_head.tokens), device_name=real_head.device_name, dtype=real_head.dtype))
     if real_head.is_quantized:
         print(_("The file’s weights are quantized: they are rounded to few bits each."))
     print("\n" + "  ".join(token.text for token in real_head.tokens) + "\n")

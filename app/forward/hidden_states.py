@@ -1,6 +1,6 @@
 """Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
 
-Attention is the program of the topic "attention-layer", with the checkpoint's weights; norms, the feed-forward block
+Attention is the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block
 and the residual stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the
 architecture's `norm_placement`, x being what the layer receives:
 
@@ -22,6 +22,7 @@ from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
 from app.forward.program import at_layer, check_modelled, program_of_tensors
 from app.forward.run import prepare
+from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
 
 PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
-LAYER = "attention-layer"
 ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
 MAX_CACHED_BYTES = 256 * 2**20
 MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
@@ -189,7 +189,7 @@ def attention(
         layer=layer,
         dtype=str(x.dtype).removeprefix("torch."),
         device=x.device.type,
-        topic=LAYER,
+        topic=LAYER_TOPIC.key,
     )
     made = prepare(lines)({"tensors": tensors})
     return made["O"], made["A"]

@@ -13,6 +13,7 @@ from app.forward.program import BYTES_BY_DTYPE, architecture_of, is_layer, run_s
 from app.forward.rope import rotated_pairs
 from app.models.architecture import Architecture
 from app.shapes.operation import Transpose, View
+from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.registry import TOPICS
 from app.topics.single_head import SINGLE_HEAD
 
@@ -67,7 +68,7 @@ def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtyp
         return head
     parameters = max(sum(spec.count.size(a.all_sizes) for spec in kind.parameters) for kind in a.kinds)
     inner = 3 * tokens * a.d_ff * element
-    attention = bytes_needed(a, tokens, dtype, "attention-layer")
+    attention = bytes_needed(a, tokens, dtype, LAYER_TOPIC.key)
     return max(head, parameters * (4 + element * (dtype != "float32")) + inner + attention)
 
 

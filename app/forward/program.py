@@ -137,7 +137,7 @@ def program_of_tensors(
     device: str = "cpu",
     topic: str = SINGLE_HEAD.key,
 ) -> tuple[ProgramLine, ...]:
-    """Write the program of a head, or with the topic "attention-layer" of all heads, that draws nothing at random.
+    """Write the program of a head, or with a topic of a whole layer of all heads, that draws nothing at random.
 
     It reads its input X and its parameters from `tensors`, a mapping by the program's names, which are `given` in the
     order in which they are read: 'W_Q = tensors["W_Q"]'. `layer` and `head` count from 0; positions, window and RoPE

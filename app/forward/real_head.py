@@ -32,14 +32,13 @@ from app.forward.hidden_states import (
     sentence_key,
 )
 from app.forward.lines import ForwardError, ProgramLine, made_line
-from app.forward.memory_needed import bytes_of_real_head
+from app.forward.memory_needed import bytes_needed, bytes_of_real_head
 from app.forward.program import at_layer, program_of_tensors, runnable_table
 from app.forward.run import (
     MAX_REHEARSED_TOKENS,
     USABLE_SHARE,
     available_device,
     check_memory,
-    credible_peak,
     execute,
     prepare,
     with_shapes,
@@ -99,7 +98,8 @@ class RealHead:
 
     layer, head, kv_head: counted from 0; kv_head is the key/value head that this query head reads.
     parts: what of the file each of the head's parameters is.
-    milliseconds, peak_bytes: of the head alone, as in HeadRun; the layers below are not counted.
+    milliseconds, peak_bytes, needed_bytes: of what the program makes, without the tensors that it reads and the layers
+    below; as in HeadRun, the first two are measured and the last is computed. peak_bytes is None if less was measured.
     arrays: float32. embeddings (N, d), what the first layer receives; input (N, d), what the head reads, after the
     layer's norm; queries and keys (N, d_h) after their norm and RoPE; values (N, d_v); scores (N, N), scaled, after a
     softcap and before the mask; weights (N, N), context (N, d_v), output (N, d) without the layer's output bias.
@@ -129,6 +129,7 @@ class RealHead:
     dtype: str
     milliseconds: float
     peak_bytes: int | None
+    needed_bytes: int
     arrays: Mapping[str, np.ndarray]
     layer_weights: np.ndarray
     mask: np.ndarray
@@ -205,7 +206,7 @@ class RealHead:
 
 _FACTS = (
     *("checkpoint", "revision", "is_quantized", "layer", "head", "kv_head"),
-    *("device", "device_name", "dtype", "milliseconds", "peak_bytes"),
+    *("device", "device_name", "dtype", "milliseconds", "peak_bytes", "needed_bytes"),
 )
 
 
@@ -266,6 +267,7 @@ def run_real_head(
     rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
     executed = execute(lines, {"tensors": tensors}, device=device, rehearsed=rehearsed)
     made = executed.variables
+    needed = bytes_needed(a, len(ids), dtype) - sum(tensor.nbytes for tensor in tensors.values())
     table = runnable_table(SINGLE_HEAD.key, a, len(ids))
     names = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "weights": "A", "context": "C", "output": "O"}
     arrays = {"embeddings": _array(embedded)} | {key: _array(made[name]) for key, name in names.items()}
@@ -286,7 +288,8 @@ def run_real_head(
         device_name=device_name(device),
         dtype=dtype,
         milliseconds=executed.milliseconds or 0.0,
-        peak_bytes=credible_peak(executed, tensors.values()),
+        peak_bytes=executed.peak_bytes if (executed.peak_bytes or 0) >= needed else None,
+        needed_bytes=needed,
         arrays={key: arrays[key] for key in ("embeddings", *SAVED)},
         layer_weights=layer_weights,
         mask=_mask(a, len(ids), made),
@@ -382,11 +385,9 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
         return context
 
     def fused() -> torch.Tensor:
-        batch = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
-        context: torch.Tensor = torch.nn.functional.scaled_dot_product_attention(
-            *batch, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor
-        )[0, 0]
-        return context
+        q, k, v = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, k, v, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor)[0, 0]
 
     expected, plain_milliseconds, plain_peak = _measured(plain, device)
     found, fused_milliseconds, fused_peak = _measured(fused, device)

@@ -165,7 +165,7 @@ def run_head(
         dtype=dtype,
         seed=seed,
         milliseconds=executed.milliseconds,
-        peak_bytes=credible_peak(executed),
+        peak_bytes=_credible_peak(executed),
         needed_bytes=needed,
         shapes=shapes,
         agrees=not differing,
@@ -177,18 +177,15 @@ def run_head(
     )
 
 
-def credible_peak(executed: Executed, given: Iterable[Any] = ()) -> int | None:
+def _credible_peak(executed: Executed) -> int | None:
     """The measured peak; None if it is less than what the tensors at the end take together, or if nothing was measured.
 
     The system's mark of resident memory can miss pages, such as those that the allocator had kept from earlier runs.
-    Tensors that were `given` to the run were there before it, and do not count.
     """
     import torch
 
     tensors = [value for value in executed.variables.values() if isinstance(value, torch.Tensor)]
     storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in tensors)}
-    for tensor in given:
-        storages.pop(tensor.untyped_storage().data_ptr(), None)
     peak = executed.peak_bytes
     return None if peak is None or peak < sum(storages.values()) else peak
 

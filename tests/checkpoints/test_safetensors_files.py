@@ -106,7 +106,7 @@ def test_norms_and_feed_forward_compute_what_transformers_modules_compute(
         return torch.rms_norm(x, (64,), norm.scale, checkpoint.norm_eps)
 
     names = {"gpt2": ("ln_1", "ln_2")}.get(family, ("input_layernorm", "post_attention_layernorm"))
-    pairs = [(weights.attention_norm, names[0]), (weights.mlp_norm, names[1])]
+    pairs: list[tuple[Any, str]] = [(weights.attention_norm, names[0]), (weights.mlp_norm, names[1])]
     if family == "gemma2":
         pairs = [*pairs[:1], (weights.after_attention_norm, names[1]), (weights.mlp_norm, "pre_feedforward_layernorm")]
         pairs.append((weights.after_mlp_norm, "post_feedforward_layernorm"))

@@ -39,7 +39,8 @@ def test_links_and_dots_lead_to_no_other_folder(folder: Path, tmp_path: Path) ->
     (inside / "model.safetensors").unlink()
     (inside / "model.safetensors").symlink_to(folder / "llama" / "model.safetensors")
     sources = ["link", "model.gguf", f"../{folder.name}/llama", "copy", "missing", "\0"]
-    for source in [tmp_path / source for source in sources] + [folder / "llama", Path("/etc/passwd"), ""]:
+    elsewhere: list[Path | str] = [folder / "llama", Path("/etc/passwd"), ""]
+    for source in [*elsewhere, *(tmp_path / source for source in sources)]:
         with pytest.raises(CheckpointError):
             open_checkpoint(source, [tmp_path])
     assert open_checkpoint(tmp_path / "link", [tmp_path, folder]).name == "llama"

@@ -15,7 +15,7 @@ from app.checkpoints.sources import open_checkpoint
 from app.forward.hidden_states import HiddenStates, hidden_state, likelihood
 from app.forward.lines import ForwardError
 from app.forward.real_head import SAVED, RealHead, run_real_head, save_npz
-from tests.helpers.real_checkpoints import in_memory, letters, observe, relative_error
+from tests.helpers.real_checkpoints import letters, observe, relative_error, saved_checkpoint
 from tests.helpers.small_checkpoints import FAMILY_CONFIGS, small_model, write_gguf
 
 TEXT = "it sees the cat because"  # longer than the windows of the small models
@@ -42,10 +42,10 @@ def smollm2() -> Checkpoint:
         *(pytest.param(family, stated, 0, marks=pytest.mark.slow) for family, stated in VARIANTS),
     ],
 )
-def test_every_head_equals_transformers(family: str, stated: dict[str, Any], first_layer: int) -> None:
+def test_every_head_equals_transformers(family: str, stated: dict[str, Any], first_layer: int, tmp_path: Path) -> None:
     """What each layer receives, the weights of each head, the sum of their outputs, and the likelihood of the text."""
     model = small_model(family, **stated)
-    checkpoint, states = in_memory(model), HiddenStates()
+    checkpoint, states = saved_checkpoint(model, tmp_path), HiddenStates()
     a, ids = checkpoint.architecture, [token.id for token in letters(TEXT)]
     observed = observe(model, ids)
     for layer in range(first_layer, a.L):
@@ -128,11 +128,13 @@ def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Ch
     from app.checkpoints.sources import smollm2_file
 
     file = str(smollm2_file())
-    model = LlamaForCausalLM(LlamaConfig(**load_gguf_checkpoint(file)["config"], attn_implementation="eager")).eval()
-    read = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
-    assert set(model.load_state_dict(read, strict=False).missing_keys) <= {"lm_head.weight"}  # tied
+    read: Any = load_gguf_checkpoint
+    model: Any = LlamaForCausalLM(LlamaConfig(**read(file)["config"]))
+    model.eval().set_attn_implementation("eager")
+    tensors = read(file, return_tensors=True, model_to_load=model)["tensors"]
+    assert set(model.load_state_dict(tensors, strict=False).missing_keys) <= {"lm_head.weight"}  # tied
     ids, states = [token.id for token in smollm2.tokens(SENTENCE)], HiddenStates()
-    made: dict[str, torch.Tensor] = {}
+    made: dict[str, Any] = {}
     for layer in (0, 14, 29):
         for letter in "qkv":
             module = getattr(model.model.layers[layer].self_attn, f"{letter}_proj")
@@ -160,9 +162,9 @@ def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Ch
     assert likelihood(as_they_lie, SENTENCE) > observed.likelihood + 0.5  # 4.35 rather than 3.49
 
 
-def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers() -> None:
+def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers(tmp_path: Path) -> None:
     """Executed as text on the head's tensors alone, they make the arrays of the run; shapes are beside them."""
-    checkpoint = in_memory(small_model("qwen3"))
+    checkpoint = saved_checkpoint(small_model("qwen3"), tmp_path)
     run = run_real_head(checkpoint, TEXT, layer=1, head=2)
     code = "\n".join(line.code for line in run.lines)
     assert not any(word in code for word in ("rand", "normal", "seed", "zeros", "ones("))
@@ -174,9 +176,9 @@ def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers() -> None
     assert {line.makes: line.shapes for line in run.lines}["queries"] == ((len(TEXT), 24),)
 
 
-def test_scores_are_those_before_the_mask() -> None:
+def test_scores_are_those_before_the_mask(tmp_path: Path) -> None:
     """Of hidden keys, too; masked and with a softmax they are the weights."""
-    run = run_real_head(in_memory(small_model("mistral")), TEXT, layer=0, head=1)
+    run = run_real_head(saved_checkpoint(small_model("mistral"), tmp_path), TEXT, layer=0, head=1)
     masked = np.where(run.mask, run.arrays["scores"], -np.inf)
     expected = torch.softmax(torch.from_numpy(masked), -1)
     assert np.isfinite(run.arrays["scores"]).all()
@@ -184,9 +186,9 @@ def test_scores_are_those_before_the_mask() -> None:
     assert relative_error(run.arrays["weights"], expected) < MAX_ERROR
 
 
-def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded() -> None:
+def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path: Path) -> None:
     """A deeper layer starts where an earlier call stopped; what is kept stays below the bound."""
-    checkpoint = in_memory(small_model("llama"))
+    checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
     reports: list[tuple[int, int]] = []
     ids = [token.id for token in letters(TEXT)]
     states = HiddenStates(max_bytes=3 * 4 * len(ids) * 64)
@@ -201,9 +203,9 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded() -> Non
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
-def test_the_fused_kernel_beside_the_plain_head(family: str) -> None:
+def test_the_fused_kernel_beside_the_plain_head(family: str, tmp_path: Path) -> None:
     """The same output; a window is a mask of N × N bytes, and a softcap cannot be given to the kernel."""
-    run = run_real_head(in_memory(small_model(family)), TEXT, layer=0, head=1, compare=True)
+    run = run_real_head(saved_checkpoint(small_model(family), tmp_path), TEXT, layer=0, head=1, compare=True)
     if family == "gemma2":
         assert run.sdpa is None
         return
@@ -245,7 +247,7 @@ def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
         {"usable_share": 1e-9},
     ],
 )
-def test_what_cannot_run_is_refused(changed: dict[str, Any]) -> None:
+def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
     """With one sentence, before any layer runs."""
     arguments: dict[str, Any] = {"text": TEXT, "layer": 1, "head": 0, **changed}
 
@@ -253,12 +255,14 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any]) -> None:
         raise AssertionError("a layer has run")
 
     with pytest.raises(ForwardError):
-        run_real_head(in_memory(small_model("gpt2")), arguments.pop("text"), report=report, **arguments)
+        run_real_head(
+            saved_checkpoint(small_model("gpt2"), tmp_path), arguments.pop("text"), report=report, **arguments
+        )
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_other_number_formats_are_near(dtype: str) -> None:
+def test_other_number_formats_are_near(dtype: str, tmp_path: Path) -> None:
     """The layers below run in the same format."""
-    checkpoint = in_memory(small_model("qwen2"))
+    checkpoint = saved_checkpoint(small_model("qwen2"), tmp_path)
     exact, run = (run_real_head(checkpoint, TEXT, layer=1, head=1, dtype=name) for name in ("float32", dtype))
     assert 0 < relative_error(run.arrays["weights"], exact.arrays["weights"]) < 0.1

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from app.checkpoints.checkpoint import Checkpoint, StoredTensor, Token
-from app.models.read_config import build_architecture
-
-WORDS = 60  # of the vocabularies of small_checkpoints.py
-
-
-@dataclass(frozen=True)
-class TensorsInMemory:
-    """The tensors of a model in the place of a checkpoint's file."""
-
-    tensors: Mapping[str, torch.Tensor]
-    is_quantized: bool = False
-
-    @property
-    def names(self) -> Collection[str]:
-        return self.tensors.keys()
-
-    def stored(self, name: str) -> StoredTensor:
-        return StoredTensor(name, tuple(self.tensors[name].shape), "F32")
-
-    def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        tensor = self.tensors[name]
-        return tensor[rows, columns].clone() if tensor.dim() > 1 else tensor[rows].clone()
+from app.checkpoints.checkpoint import Checkpoint, Token
+from app.checkpoints.sources import open_checkpoint
+from tests.helpers.small_checkpoints import WORDS
 
 
 def letters(text: str) -> tuple[Token, ...]:
@@ -38,20 +19,12 @@ def letters(text: str) -> tuple[Token, ...]:
     return tuple(Token(ord(letter) % WORDS, letter, letter.encode(), False) for letter in text)
 
 
-def in_memory(model: Any) -> Checkpoint:
-    """A model of transformers as a checkpoint whose tokens are letters."""
-    config, tensors = model.config.to_dict(), model.state_dict()
-    return Checkpoint(
-        name="small",
-        revision="1",
-        kind="safetensors",
-        config=config,
-        architecture=build_architecture(config, "small"),
-        file=TensorsInMemory(tensors),
-        names=lambda name: name if name in tensors else f"{model.base_model_prefix}.{name}",
-        permuted=lambda _name: False,
-        tokenize=letters,
-    )
+def saved_checkpoint(model: Any, folder: Path) -> Checkpoint:
+    """A model of transformers, saved in a folder and opened as a checkpoint whose tokens are letters."""
+    model.save_pretrained(folder)
+    checkpoint = open_checkpoint(folder, [folder])
+    checkpoint._tokenize = letters
+    return checkpoint
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ def small_model(family: str, **stated: Any) -> Any:
     known = config_class().to_dict()
     sizes = {name: value for name, value in SIZES.items() if name in known}
     config = config_class(**{**sizes, **FAMILY_CONFIGS[family], **stated})
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+    build: Any = AutoModelForCausalLM.from_config
+    model = build(config, attn_implementation="eager", dtype=torch.float32)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -66,7 +67,7 @@ def small_model(family: str, **stated: Any) -> Any:
 
 def permuted(rows: torch.Tensor, heads: int) -> torch.Tensor:
     """Rows of W_Q or W_K as llama.cpp's converter reorders them: row i of each half of a head become neighbours."""
-    return rows.unflatten(0, (heads, 2, -1)).transpose(1, 2).reshape(rows.shape)
+    return rows.reshape(heads, 2, -1, rows.shape[1]).transpose(1, 2).reshape(rows.shape)
 
 
 def write_gguf(model: Any, path: Path, **metadata: Any) -> Path:
@@ -89,9 +90,8 @@ def write_gguf(model: Any, path: Path, **metadata: Any) -> Path:
     if getattr(config, "head_dim", None) not in (None, config.hidden_size // config.num_attention_heads):
         stated[f"{family}.attention.key_length"] = config.head_dim
     for key, value in stated.items():
-        {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}[
-            type(value)
-        ](key, value)
+        add: Any = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}
+        add[type(value)](key, value)
     for name, tensor in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
