@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from app.forward.devices import available_bytes, device_name, peak_bytes_since, start_memory_count
 from app.forward.memory_needed import bytes_needed
@@ -25,6 +24,7 @@ from app.forward.program import program
 from app.forward.run import execute
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
+from simulation.moved_bytes import bytes_moved
 
 LLAMA_7B = {
     "model_type": "llama",
@@ -154,42 +154,6 @@ def fused(given: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, ...]:
     attend = torch.nn.functional.scaled_dot_product_attention
     context = attend(q[None, None], k[None, None], v[None, None], is_causal=True)[0, 0]
     return q, k, v, context, context @ w_o
-
-
-def bytes_moved(architecture: Architecture, tokens: int, dtype: str) -> int:
-    """The bytes that the timed lines of a head read and write; each operation reads its operands once.
-
-    Counted on the meta device by what torch calls, line by line, a broadcast operand at its unexpanded size. A view
-    moves nothing.
-    """
-    lines = program(architecture, tokens, dtype=dtype, device="meta")
-    variables: dict[str, Any] = {}
-    for line in lines:
-        if not line.timed:
-            exec(line.code, variables)  # noqa: S102 - the program's own lines
-    with _MovedBytes() as count:
-        for line in lines:
-            if line.timed:
-                exec(line.code, variables)  # noqa: S102
-    return count.bytes
-
-
-class _MovedBytes(TorchDispatchMode):
-    """Adds up the bytes of each operation's operands and results."""
-
-    bytes = 0
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operation; count it unless its result is a view."""
-        result = function(*args, **(kwargs or {}))
-        if not function.is_view:
-            operands = [part for part in args for part in (part if isinstance(part, list | tuple) else (part,))]
-            self.bytes += sum(
-                part.untyped_storage().nbytes() if 0 in part.stride() else part.numel() * part.element_size()
-                for part in (*operands, result)
-                if isinstance(part, torch.Tensor)
-            )
-        return result
 
 
 def copied_bytes_per_second(device: str, size: int) -> float:

@@ -18,8 +18,6 @@ from app.forward.run import HeadRun
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from app.checkpoints.checkpoint import StoredPart
     from app.forward.real_head import RealHead
 
@@ -162,8 +160,8 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
     yield from _code([*rows, "assert len(ids) == ..."])
 
 
-def _carried_cells(carried: Mapping[str, np.ndarray]) -> Iterator[Cell]:
-    """Yield one cell that makes `tensors` from the arrays in it; Jupyter folds it."""
+def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
+    """Yield one cell that makes `tensors` from the numpy arrays in it; Jupyter folds it."""
     from safetensors.numpy import save
 
     # Compressed weights of 4 bits take a fifth; level 9 gives no smaller file.
