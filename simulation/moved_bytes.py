@@ -22,17 +22,17 @@ def bytes_moved(architecture: Architecture, tokens: int, dtype: str) -> int:
     for line in lines:
         if not line.timed:
             exec(line.code, variables)  # noqa: S102 - the program's own lines
-    with _MovedBytes() as count:
+    with _MovedBytes() as count:  # type: ignore[no-untyped-call]
         for line in lines:
             if line.timed:
                 exec(line.code, variables)  # noqa: S102
-    return count.bytes
+    return int(count.bytes)
 
 
-class _MovedBytes(TorchDispatchMode):
+class _MovedBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the bytes of each operation's operands and results."""
 
-    bytes = 0
+    bytes: int = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operation; count it unless its result is a view."""

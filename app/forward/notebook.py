@@ -279,6 +279,7 @@ def _notebook_bytes(cells: Iterable[Cell]) -> bytes:
         "language_info": {"name": "python"},
     }
     numbered = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(cells, 1)]
-    notebook = nbformat.from_dict({"cells": numbered, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+    content = {"cells": numbered, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    notebook = nbformat.from_dict(content)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
-    return str(nbformat.writes(notebook)).encode()
+    return str(nbformat.writes(notebook)).encode()  # type: ignore[no-untyped-call]
