@@ -99,7 +99,10 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
 
 
 def _problem(chosen: ListedCheckpoint, sentence: str, layer: int | None, head: int | None) -> tuple[str, str] | None:
-    """The field that cannot be used, and why; None if all can."""
+    """The first field that cannot be used, and why; None if all can.
+
+    A sentence may be neither empty nor longer than MAX_SENTENCE; layer and head are None where no number was typed.
+    """
     if not sentence:
         return "sentence", _("Type a sentence: its tokens are the rows of every matrix.")
     if len(sentence) > MAX_SENTENCE:

@@ -20,6 +20,7 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.lines import ProgramLine
+from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
@@ -49,7 +50,9 @@ log = logging.getLogger("attention_shapes")
 # A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
 RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
 MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
-FIRST_LOOK_MS, LOOK_MS = 150, 500
+# When a page asks again. With others ahead it has longer to wait, and a class whose pages all wait must not ask so
+# often that everything else is slow: 200 such pages ask 70 times a second together.
+FIRST_LOOK_MS, LOOK_MS, LOOK_MS_FOR_EACH_AHEAD, MOST_LOOK_MS = 150, 500, 50, 5000
 MAX_HEAD = 10**9 - 1
 SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
 
@@ -265,6 +268,21 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
 
 
+@router.get("/runs/{run_id}/notebook.ipynb", dependencies=[Depends(require_run)])
+def download_notebook(services: ServicesDep, run_id: str) -> Response:
+    """The program of a run as a Jupyter notebook, in which the shapes that its sheet asks are left to fill in.
+
+    404 for an unknown run, and for one without a result: not finished, or failed.
+    """
+    run, _job = _find_run(services, run_id)
+    result = _result(run)
+    if not result:
+        raise HTTPException(404, _("There is a notebook once the run has finished."))
+    variant = sheet_of_run(services.library, services.store, run)
+    headers = {"Content-Disposition": f'attachment; filename="{variant.code}.ipynb"', "Cache-Control": "no-store"}
+    return Response(run_notebook(result, variant.problem.asked), media_type=NOTEBOOK_TYPE, headers=headers)
+
+
 def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
     """Start the real head that a worksheet names, and lead to its page with every stage open; 503 without room for it.
 
@@ -290,9 +308,10 @@ def _sheet_address(run: Run, variant: Variant) -> str:
 def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
     """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
-    If `is_new`, it asks for progress sooner: most runs take no longer.
+    If `is_new`, it asks for progress sooner: most runs take no longer. The more runs are ahead, the less often it asks.
     """
     result = _result(run)
+    look_ms = min(LOOK_MS + LOOK_MS_FOR_EACH_AHEAD * (job.before if job else 0), MOST_LOOK_MS)
     page = RunPage(
         run=run,
         variant=variant,
@@ -302,7 +321,7 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
         waiting=_waiting_sentence(job),
-        asks=f"load delay:{FIRST_LOOK_MS}ms, every {LOOK_MS}ms" if is_new else f"every {LOOK_MS}ms",
+        asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     )
     return _with_result(page, result) if result else page
 
