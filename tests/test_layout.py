@@ -93,6 +93,7 @@ PAGES_WITHOUT_TEMPLATE = {
     "class_example_page": "shown as in practice, by shared/example.html",
     "sample_course_page": "leads to the course, which course_page shows",
     "demonstration_page": "leads to the course, which course_page shows",
+    "notebook_page": "a file to download",
 }
 
 LOAD_THE_CORE = f"""

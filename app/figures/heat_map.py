@@ -354,6 +354,7 @@ def _areas(
     """The cells in `plot` as rectangles by hue and level, and those that are masked; equal neighbours in a row are one.
 
     `largest` has the highest level, by default the largest absolute value; what rounds to level 0 has no rectangle.
+    Unless `signed`, nor does a negative value.
     """
     import numpy as np
 

@@ -51,9 +51,11 @@ TABLE: dict[str, Row] = {
     "POST /runs/{run_id}/cancel": ALL_404,
     "GET /runs/{run_id}/agreement": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
+    "GET /runs/{run_id}/notebook.ipynb": ALL_404,
     "GET /heads": ALL_200,
     "POST /heads": ALL_422,  # without a sentence
     "GET /heads/{key}": ALL_404,
+    "GET /heads/{key}/notebook.ipynb": ALL_404,
     "GET /heads/{key}/picture": ALL_404,
     "GET /heads/{key}/picture/rows/{row:int}": ALL_404,
     "GET /heads/{key}/picture/{stage}.{kind}": ALL_404,
