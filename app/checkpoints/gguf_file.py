@@ -232,7 +232,10 @@ def array_items(index: GgufIndex, key: str) -> list[Any]:
 
 
 def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
-    """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one."""
+    """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one.
+
+    Also for one without numbers, and for one whose rows aren't whole blocks of its type.
+    """
     end = 0
     for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):
         if tensor.offset < end or 0 in tensor.shape:

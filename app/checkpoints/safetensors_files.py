@@ -80,7 +80,11 @@ class SafetensorsFiles:
         return entry
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead."""
+        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead.
+
+        `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, and
+        for a damaged file.
+        """
         import torch
         from safetensors import SafetensorError
 
