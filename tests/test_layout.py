@@ -79,6 +79,7 @@ NUMPY_MODULES = {
     "app.bugs.tensors",
     "app.bugs.witnesses",
     "app.checkpoints.gguf_file",
+    "app.figures.head_readout",
     "app.figures.heat_map",
     "app.forward.head_scores",
     "app.forward.hidden_states",

@@ -22,6 +22,7 @@ from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
 from app.forward.program import at_layer, check_modelled, program_of_tensors
 from app.forward.run import prepare
+from app.models.architecture import TokensError
 from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
 ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
+MAX_REAL_TOKENS = 4096
 MAX_CACHED_BYTES = 256 * 2**20
 MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
 BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
@@ -96,6 +98,19 @@ def check_real(checkpoint: Checkpoint) -> None:
     for run in a.stacks[0].runs:
         check_modelled(at_layer(a, first), SINGLE_HEAD.key)
         first += run.count
+
+
+def check_length(checkpoint: Checkpoint, tokens: int, most: int = MAX_REAL_TOKENS) -> None:
+    """Raise ForwardError for a text without tokens, one with more than `most`, or with more than the model takes."""
+    if not tokens:
+        raise ForwardError(_("The text has no tokens: type a sentence."))
+    if tokens > most:
+        message = _("The text has {count} tokens; at most {most} can run: shorten it.")
+        raise ForwardError(message.format(count=f"{tokens:,}", most=f"{most:,}"))
+    try:
+        checkpoint.architecture.check_tokens(tokens)
+    except TokensError as refusal:
+        raise ForwardError(str(refusal)) from None
 
 
 def hidden_state(
@@ -235,12 +250,13 @@ def likelihood(
 
     Every token but the first counts, given those before it; special tokens count as any other. The scores over the
     vocabulary are never in memory as a whole. Raises ForwardError for a model that cannot run here, and for a text of
-    fewer than two tokens.
+    fewer than two tokens or too many.
     """
     import torch
 
     check_real(checkpoint)
     ids = [token.id for token in checkpoint.tokens(text)]
+    check_length(checkpoint, len(ids))
     if len(ids) < 2:
         raise ForwardError(_("A likelihood needs a text of at least two tokens."))
     last_layer = checkpoint.architecture.L

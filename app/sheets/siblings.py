@@ -36,6 +36,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
         return None
     sheet = replace(
         variant.worksheet,
+        sentence="", checkpoint="", layer=0, head=0,
         introduction="", own_assumptions="", footnote="", hidden_facts=(), misconceptions=(), questions=(),
         row_hints={}, tokens_from=None, tokens_to=None, answers=answers,
     )  # fmt: skip

@@ -260,6 +260,17 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
         )
 
 
+def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU that others use, too."""
+
+    def run_out(*_arguments: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("app.forward.hidden_states.run_layer", run_out)
+    with pytest.raises(ForwardError, match="bytes"):
+        run_real_head(saved_checkpoint(small_model("llama"), tmp_path), TEXT, layer=1, head=0)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_other_number_formats_are_near(dtype: str, tmp_path: Path) -> None:
     """The layers below run in the same format."""

@@ -44,13 +44,17 @@ def finished_head(text: str) -> RealHead:
         layer=1,
         head=2,
         kv_head=1,
-        tokens=tuple(Token(number, letter, letter.encode(), False) for number, letter in zip(ids, text, strict=True)),
+        tokens=tuple(
+            Token(number, letter.replace(" ", "␣"), letter.encode(), False)
+            for number, letter in zip(ids, text, strict=True)
+        ),
         parts=(),
         device="cpu",
         device_name="",
         dtype="float32",
         milliseconds=1.0,
         peak_bytes=None,
+        needed_bytes=1,
         arrays={**shown, **others, **dict.fromkeys(("embeddings", "input", "output"), wide)},
         layer_weights=weights,
         mask=this.mask,

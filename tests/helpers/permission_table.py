@@ -268,6 +268,7 @@ class TwoCourses:
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
             "{run_id}": "no-such-run", "{page}": 1, "{what}": "check", "{material_id:int}": material.id,
+            "{row:int}": 0, "{kind}": "png", "{stage}": "scores",
         }  # fmt: skip
 
     def path(self, route: str) -> str:
