@@ -20,7 +20,7 @@ from app.forward.real_head import RealHead
 from app.web.heads.picture_view import picture_view
 from tests.helpers.finished_heads import finished_head, stored_head
 
-SENTENCE = "a cat, a cap"  # twelve letters, each of them a token
+SENTENCE = "a cat and a dog and a cow and a tall tree"  # twelve words, each of them a token
 
 
 @pytest.fixture(scope="module")
