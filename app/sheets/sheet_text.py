@@ -60,6 +60,7 @@ _ABOUT_ROWS = {
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
+_SOUND_ROWS = frozenset({"sound", "convolved", "strided", "heard"})
 
 
 @dataclass(frozen=True)
@@ -521,7 +522,16 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
-        "training": {"training-decoder": a.encoder_decoder, "training": True},
+        "way-in": {
+            "way-in-image": a.input == "image",
+            "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked),
+        },
+        "training": {
+            "training-classes": a.input == "image",
+            "training-decoder": a.encoder_decoder,
+            "training": True,
+        },
+        "every-position": {"every-position": a.input != "image"},
         "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
             "chunks": has_chunks,
