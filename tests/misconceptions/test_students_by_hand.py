@@ -505,6 +505,11 @@ STUDENTS = [
             **dims(None, 750, of="heard"),
         },
     ),
+    # DeepSeek-V2-Lite, 27 layers of 16 heads, whose keys have 192 dimensions and values 128, after 2000 tokens.
+    *on(
+        "model-costs-deepseek-v2-lite",
+        keys_in_a_latent_cache=counts(decode_flops=4_902_617_088 + 2 * 27 * 16 * 2001 * (192 + 128)),
+    ),
     # Head 10 of 16 in Qwen3 0.6B, which reads key/value head 5 of 8: d = 1024, d_h = 128.
     *on(
         "stored-qwen3-0.6b",
