@@ -8,7 +8,7 @@ ViT predicts no token but the class of an image, from its class token.
 >>> sizes = {"B": 2, "N": 5, "d": 4, "V": 9}
 >>> [table.shapes(sizes)["flat_logits"] for table in (TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS)]
 [(8, 9), (10, 9)]
->>> IMAGE_TO_LOSS.shapes({"B": 2, "c": 3, "I": 224, "p": 16, "n_side": 14, "d": 768, "labels": 1000})["embedded"]
+>>> IMAGE_TO_LOSS.shapes({"B": 2, "c": 3, "I": 224, "p": 16, "n_side": 14, "d": 768, "labels": 1000})["image_tokens"]
 (2, 197, 768)
 """
 
@@ -110,13 +110,15 @@ IMAGE_TO_LOSS = TensorTable(
         tensor("patch_tokens", "P_tok", "B, n_side*n_side, d", "input", Transpose("flat_patches", "b d n -> b n d")),
         tensor("class_tokens", "x_cls", "B, 1, d", "input"),
         tensor(
-            "embedded",
+            "image_tokens",
             "X",
             "B, n_side*n_side + 1, d",
             "input",
             Concat("class_tokens patch_tokens", "b i d, b n d -> b m d"),
         ),
-        tensor("final", "Y", "B, n_side*n_side + 1, d", "hidden", Apply("embedded", "b m d -> b m d", "{transformer}")),
+        tensor(
+            "final", "Y", "B, n_side*n_side + 1, d", "hidden", Apply("image_tokens", "b m d -> b m d", "{transformer}")
+        ),
         tensor("class_vectors", "y_cls", "B, d", "hidden", First("final", "b m d -> b d")),
         learned("classifier", "d, labels", "output", letter="W_out"),
         tensor("logits", "Z", "B, labels", "output", Matmul("class_vectors classifier", "b d, d l -> b l")),
@@ -186,7 +188,7 @@ TOPIC = Topic(
         ),
         IMAGE_TO_LOSS.key: (
             FigurePlan("deck-patches", "pixels", ("patches", "flat_patches", "patch_tokens"), "decks"),
-            FigurePlan("deck-class-token", "class_tokens", ("embedded", "final", "class_vectors"), "decks"),
+            FigurePlan("deck-class-token", "class_tokens", ("image_tokens", "final", "class_vectors"), "decks"),
             FigurePlan("deck-classes", "class_vectors", ("logits",), "decks"),
         ),
     },

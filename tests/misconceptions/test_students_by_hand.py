@@ -476,14 +476,14 @@ STUDENTS = [
     # 6 images of 224 × 224 pixels, in 14 × 14 patches of 16 × 16, on the way to 1000 classes in ViT base: d = 768.
     *on(
         "loss-vit-base",
-        class_token_forgotten=dims(None, 196, of="embedded final"),
+        class_token_forgotten=dims(None, 196, of="image_tokens final"),
         patch_size_for_patches={
             **dims(None, None, 16, 16, of="patches"), **dims(None, 256, of="patch_tokens"),
-            **dims(None, 257, of="embedded final"),
+            **dims(None, 257, of="image_tokens final"),
         },
         token_for_each_pixel={
             **dims(None, None, 224, 224, of="patches"), **dims(None, 50_176, of="patch_tokens"),
-            **dims(None, 50_177, of="embedded final"),
+            **dims(None, 50_177, of="image_tokens final"),
         },
         channels_last={**dims(None, 224, 224, 3, of="pixels"), **dims(None, 14, 14, 768, of="patches")},
         convolution_keeps_channels=dims(None, 3, of="patches"),

@@ -138,11 +138,11 @@ def test_the_loss_of_an_image_classifier_is_that_of_its_class_token(
     made = {
         "pixels": pixels, "W_patch": embeddings.patch_embeddings.projection.weight, "patches": patches,
         "flat_patches": flat, "patch_tokens": flat.transpose(1, 2), "class_tokens": class_tokens,
-        "embedded": embedded, "final": final, "class_vectors": final[:, 0], "classifier": model.classifier.weight.T,
+        "image_tokens": embedded, "final": final, "class_vectors": final[:, 0], "classifier": model.classifier.weight.T,
         "logits": result.logits, "classes": labels,
     }  # fmt: skip
     assert of_sheet(made) == shapes
-    assert shapes["embedded"][1] == sizes["N"] == tokens
+    assert shapes["image_tokens"][1] == sizes["N"] == tokens
     assert torch.allclose(embedded, torch.cat((class_tokens, flat.transpose(1, 2)), dim=-2), atol=1e-6)
     assert torch.allclose(model.classifier(made["class_vectors"]), result.logits, atol=1e-6)
     assert torch.allclose(cross_entropy(made["logits"], labels), result.loss, atol=1e-6)

@@ -63,7 +63,11 @@ GROUP = (
     Misconception(
         "class-token-forgotten",
         191,
-        on("text-to-loss", each("n_side*n_side", "embedded.dim1", "final.dim1"), {"embedded.dim1": "n_side*n_side"}),
+        on(
+            "text-to-loss",
+            each("n_side*n_side", "image_tokens.dim1", "final.dim1"),
+            {"image_tokens.dim1": "n_side*n_side"},
+        ),
         _sees,
     ),
     # An image is said to be worth 16 × 16 words: the size of a patch is taken for the number of patches.
@@ -74,7 +78,7 @@ GROUP = (
             "text-to-loss",
             each("p", "patches.dim2", "patches.dim3")
             | each("p*p", "flat_patches.dim2", "patch_tokens.dim1")
-            | each("p*p + 1", "embedded.dim1", "final.dim1"),
+            | each("p*p + 1", "image_tokens.dim1", "final.dim1"),
             each("p", "patches.dim2", "patches.dim3"),
         ),
         _sees,
@@ -87,8 +91,8 @@ GROUP = (
             "text-to-loss",
             each("I", "patches.dim2", "patches.dim3")
             | each("I*I", "flat_patches.dim2", "patch_tokens.dim1")
-            | each("I*I + 1", "embedded.dim1", "final.dim1"),
-            each("I*I", "flat_patches.dim2", "patch_tokens.dim1") | each("I*I + 1", "embedded.dim1", "final.dim1"),
+            | each("I*I + 1", "image_tokens.dim1", "final.dim1"),
+            each("I*I", "flat_patches.dim2", "patch_tokens.dim1") | each("I*I + 1", "image_tokens.dim1", "final.dim1"),
         ),
         _sees,
     ),
