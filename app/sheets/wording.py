@@ -41,9 +41,11 @@ class RowWording(WordingPart):
 
     The forms are for query heads that share key/value heads (grouped), attention sinks, images (patches), and
     embeddings that are projected to another dimension, the hidden size. The first that fits and has a note is shown.
+    `box` is what the number of a count is, "dim" or "head", where that isn't a count of something.
     """
 
     name: str
+    box: str = ""
     note: str = ""
     note_if_grouped: str = ""
     note_if_sink: str = ""

@@ -489,7 +489,7 @@ STUDENTS = [
         convolution_keeps_channels=dims(None, 3, of="patches"),
         class_for_each_token=shape(6 * 197, None, "class_vectors", "logits"),
     ),
-    # 3000 frames with 80 mel bands, of which a convolution leaves 1500, in Whisper tiny: d = 384.
+    # 3000 frames with 80 mel bins, of which a convolution leaves 1500, in Whisper tiny: d = 384.
     *on(
         "loss-whisper-tiny",
         channels_last={
