@@ -46,7 +46,8 @@ _COMPARED_BLOCKS = (
 )
 
 
-# Parts of a description that are about these rows alone, and left out of a sheet that asks for none of them.
+# Parts of a description or of the assumptions that are about these rows alone, and left out of a sheet that asks for
+# none of them.
 _ABOUT_ROWS = {
     part: frozenset(rows.split())
     for part, rows in {
@@ -57,6 +58,7 @@ _ABOUT_ROWS = {
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
         "list-and-column": "number_row number_column grown",
+        "mixed-precision": "gradients_bytes master_bytes moments_bytes training_bytes",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
