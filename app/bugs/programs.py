@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -39,9 +39,9 @@ class CodeLine:
         return _HOLDS[self.condition](architecture)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CodeProgram:
-    """A right program: the shapes of what it is given, in symbols, and its lines.
+    """A right program: the shapes of what it is given, in symbols, and its lines. Each equals only itself.
 
     `traced` are the lines whose shapes are worth asking for. `scores`, `weights` and `output` are the keys of the lines
     that make these; a probe looks there. With `stored`, a parameter is out × in.
@@ -55,7 +55,7 @@ class CodeProgram:
     scores: str = "S"
     weights: str = "A"
     stored: bool = True
-    symbols: frozenset[str] = field(default=frozenset({"B", "N", "H", "G", "d_h", "d"}))
+    symbols: tuple[str, ...] = ("B", "N", "H", "G", "d_h", "d")
     two_texts: bool = False
     decodes: bool = False
     rotary: bool = False
@@ -117,7 +117,7 @@ ONE_HEAD = CodeProgram(
     traced=("Q", "K", "S", "A", "C"),
     output="O",
     stored=False,
-    symbols=frozenset({"N", "d_h", "d"}),
+    symbols=("N", "d_h", "d"),
 )
 LAYER = CodeProgram(
     "layer",
@@ -211,7 +211,7 @@ CROSS = CodeProgram(
     ),
     traced=("q", "k", "S", "A", "C"),
     output="O",
-    symbols=frozenset({"B", "N", "M", "H", "d_h", "d"}),
+    symbols=("B", "N", "M", "H", "d_h", "d"),
     two_texts=True,
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ from app.bugs.case import BugCase
 from app.bugs.witnesses import Witness
 from app.shapes.table import Blank, Joint, OneOf
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
 
 CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
@@ -80,6 +81,11 @@ def asks_in_vain_for_repair(variant: Variant) -> bool:
         and "repair" in variant.worksheet.rows
         and "repair" not in variant.problem.asked
     )
+
+
+def gives_line_away(worksheet: Worksheet) -> bool:
+    """Whether the worksheet asks for the wrong line, and for a repair, whose blanks show which line that is."""
+    return "where" in worksheet.rows and not CHECKED_FIRST.isdisjoint(worksheet.rows)
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:

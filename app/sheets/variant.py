@@ -107,7 +107,7 @@ class Variant:
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
-        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug)
+        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row)
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)

@@ -71,11 +71,11 @@ def cases(model: str, numbers: Sequence[tuple[int, int]]) -> list[BugCase]:
     found = []
     for bug, (tokens, batch) in product(BUGS, numbers):
         try:
-            found.append(bug_case(bug, MODELS[model], tokens, batch))
+            found.append(bug_case(BUGS[bug], MODELS[model], tokens, batch))
         except BugError as error:
             if error.tokens or error.batch:
                 with suppress(BugError):  # of the model
-                    found.append(bug_case(bug, MODELS[model], error.tokens or tokens, error.batch or batch))
+                    found.append(bug_case(BUGS[bug], MODELS[model], error.tokens or tokens, error.batch or batch))
     return found
 
 

@@ -18,7 +18,7 @@ def silent_cases(model: str) -> Iterator[BugCase]:
     """Every silent bug of a model."""
     for bug in BUGS:
         try:
-            case = bug_case(bug, MODELS[model], 10, 3)
+            case = bug_case(BUGS[bug], MODELS[model], 10, 3)
         except BugError:
             continue
         if case.wrong_line and not case.raises_at:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from app.bugs.bank import BUGS
 from app.models.architecture import MAX_TOKENS
 from app.sheets.authoring.worksheet_settings import (
     SettingError,
@@ -167,14 +168,15 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
     tokens = texts.fields["tokens"]
     length = int(tokens) if _is_whole(tokens) and 0 < int(tokens) <= MAX_TOKENS else _NUMBERS["tokens"]
     try:
-        return possible_rows(topic, architecture, length, library.wording, _bug(texts.fields))
+        return possible_rows(topic, architecture, length, library.wording, BUGS.get(bug_in(texts.fields)))
     except TopicError:
         return ()
 
 
-def _bug(fields: Mapping[str, str]) -> str:
-    """The bug that the form names; "" if its topic has no such bug."""
-    return fields["bug"] if fields["topic"] in TOPICS and fields["bug"] in TOPICS[fields["topic"]].bugs else ""
+def bug_in(fields: Mapping[str, str]) -> str:
+    """The bug that the form names, the first one if its topic has no such bug; "" on a topic without bugs."""
+    bugs = TOPICS[fields["topic"]].bugs if fields["topic"] in TOPICS else ()
+    return fields["bug"] if fields["bug"] in bugs else next(iter(bugs), "")
 
 
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
@@ -199,7 +201,7 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
-    settings["bug"] = _bug(fields)
+    settings["bug"] = bug_in(fields)
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings |= {name: fields[name] == "yes" for name in SWITCHES}
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}

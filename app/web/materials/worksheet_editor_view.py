@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -18,6 +18,7 @@ from app.classes.authoring.worksheet_form import (
     RowTexts,
     WorksheetFormError,
     automatic_title,
+    bug_in,
     complete_rows,
     read_worksheet_form,
 )
@@ -248,7 +249,8 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
         rows = tuple(library.wording.topics[topic].rows)
-        worksheet = Worksheet(PREVIEW_KEY, automatic_title(library, topic, chosen) or "…", chosen, topic, 100, rows)
+        title = automatic_title(library, topic, chosen) or "…"
+        worksheet = Worksheet(PREVIEW_KEY, title, chosen, topic, 100, rows, bug=bug_in(texts.fields))
     sheets = {PREVIEW_KEY: worksheet} if worksheet else {}
     return model_menu(Library(sheets, library.models, library.wording), PREVIEW_KEY, chosen)
 
@@ -266,8 +268,10 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
     tokens = worksheet.tokens if worksheet else architecture.fixed_tokens or min(100, architecture.max_tokens)
     rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
-    sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
-    sheet = replace(sheet, bug=worksheet.bug if worksheet else "")
+    sheet = Worksheet(
+        PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens,
+        bug=bug_in(fields),
+    )  # fmt: skip
     variant = Variant(sheet, model, tokens, library.wording)
     try:
         return variant if variant.table else None
