@@ -164,6 +164,7 @@ _PADDING = (
     "S = S.masked_fill(«padding|~padding»[«:, None, None, :|:, None, :, None|:, None, :|:, :, None, None»], "
     'float("-inf"))'
 )
+_ATTENTION_AT_ONCE = "C = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[«N»:, :«N+1»])"
 _SPLIT_QKV = "Q, K, V = QKV.split((«H*d_h», «G*d_h», «G*d_h»), dim=«-1»)"
 
 _ROWS = (
@@ -297,6 +298,14 @@ _ROWS = (
         ("decode-makes-all-scores", "one-projection-per-head")),
     Bug("nothing-wrong-in-decoding", "decoding", beliefs=("decode-makes-all-scores", "one-projection-per-head",
         "batch-not-multiplied")),
+    Bug("causal-for-one-query", "decoding-at-once", "C", "C = F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        False, _ATTENTION_AT_ONCE, "decode-step-square",
+        ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("mask-of-the-cache", "decoding-at-once", "C",
+        "C = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:N, :N])", True, _ATTENTION_AT_ONCE,
+        "decode-step-square", ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-decoding-at-once", "decoding-at-once", beliefs=("decode-makes-all-scores",
+        "one-projection-per-head", "batch-not-multiplied")),
     # Fused projections
     Bug("fused-in-three-equal-parts", "fused", "split", "Q, K, V = QKV.chunk(3, dim=-1)", True, _SPLIT_QKV,
         "one-kv-per-query-head", ("batch-not-multiplied", "scale-changes-shape", "softmax-drops-dimension")),

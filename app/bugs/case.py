@@ -60,7 +60,7 @@ class Repair:
 class BugCase:
     """A bug in the program of one model, with everything that a sheet asks and shows.
 
-    `inputs` are the shapes of what the code is given. Lines are counted from 1: `wrong_line` is 0 if nothing is wrong,
+    `inputs` are the shapes of what the code is given, and of what its repair needs. Lines are counted from 1: `wrong_line` is 0 if nothing is wrong,
     and `raises_at` if nothing is raised; then `error`, the name of the exception, and `message` are "". `clash` are
     the two sizes of the message, None if it has none. `reasons` are keys of sentences, the right one first. A silent
     bug has a witness, a loud one none; where nothing is wrong there is neither, and no repair. `shapes_right` says that
@@ -260,7 +260,7 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
         bug=bug,
         program=program,
         lines=tuple(lines),
-        inputs=program.inputs_for(architecture, " ".join(lines)),
+        inputs=program.inputs_for(architecture, " ".join((*lines, *right_lines))),
         sizes=sizes,
         trace=_trace(program, keys, result, wrong_line),
         wrong_line=wrong_line,

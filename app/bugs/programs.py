@@ -44,7 +44,7 @@ class CodeProgram:
     """A right program: the shapes of what it is given, in symbols, and its lines. Each equals only itself.
 
     `traced` are the lines whose shapes are worth asking for. `scores`, `weights` and `output` are the keys of the lines
-    that make these; a probe looks there. With `stored`, a parameter is out × in.
+    that make these, "" if none does; a probe looks there. With `stored`, a parameter is out × in.
     """
 
     key: str
@@ -176,6 +176,22 @@ DECODING = CodeProgram(
     output="O",
     decodes=True,
 )
+DECODING_AT_ONCE = CodeProgram(
+    "decoding-at-once",
+    {**DECODING.given, "mask": "N + 1, N + 1"},
+    (
+        *DECODING.lines[:5],
+        *_SHARED,
+        CodeLine("C", "C = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[N:, :N + 1])"),
+        CodeLine("merged", "C = C.transpose(1, 2).reshape(B, 1, H * d_h)"),
+        CodeLine("O", "o = C @ W_O.T"),
+    ),
+    traced=("q", "K", "V", "C", "merged"),
+    output="O",
+    scores="",
+    weights="",
+    decodes=True,
+)
 FUSED = CodeProgram(
     "fused",
     {"X": "B, N, d", "position": "N", "padding": "B, N", "W_QKV": "(H + 2*G)*d_h, d", "W_O": _STORED["W_O"]},
@@ -216,7 +232,7 @@ CROSS = CodeProgram(
 )  # fmt: skip
 
 PROGRAMS: Mapping[str, CodeProgram] = {
-    program.key: program for program in (ONE_HEAD, LAYER, ROTARY, DECODING, FUSED, CROSS)
+    program.key: program for program in (ONE_HEAD, LAYER, ROTARY, DECODING, DECODING_AT_ONCE, FUSED, CROSS)
 }
 for _program in PROGRAMS.values():
     for _line in _program.lines:

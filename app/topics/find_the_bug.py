@@ -12,7 +12,7 @@ from app.algebra.expression import ONE, Expression
 from app.bugs.bank import BELIEFS, BUGS, Bug
 from app.bugs.case import BugCase, Repair, bug_case, laboratory_for
 from app.bugs.sizes import MIN_BATCH, BugError
-from app.bugs.witnesses import Witness
+from app.bugs.witnesses import Witness, healthy_witness
 from app.models.architecture import Architecture
 from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
 from app.topics.requirements import Requirement, TopicError
@@ -75,7 +75,7 @@ def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
         case=case,
         reasons=reasons,
         right_reason=right,
-        witness=None if case.wrong_line else _healthy_witness(case, architecture),
+        witness=None if case.wrong_line else healthy_witness(laboratory_for(case.program, architecture, case.sizes)),
     )
 
 
@@ -88,18 +88,6 @@ def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicErro
     except BugError as again:
         return TopicError(str(again))
     return TopicError(str(error), error.tokens)
-
-
-def _healthy_witness(case: BugCase, architecture: Architecture) -> Witness:
-    """What a program in which nothing is wrong shows: the sums of the rows of the first head's weights.
-
-    Without it, the lack of a witness would tell.
-    """
-    laboratory = laboratory_for(case.program, architecture, case.sizes)
-    weights = laboratory.made(laboratory.run(case.lines), case.program.weights)
-    of_first_head = weights[:, 0] if weights.ndim > MATRIX_SIDES else weights[None]
-    sums = tuple(tuple(round(float(each), 2) for each in row) for row in of_first_head.sum(axis=-1))
-    return Witness("row-sums", sums, sums, laboratory.sizes)
 
 
 def _batch(architecture: Architecture, tokens: int) -> int:
