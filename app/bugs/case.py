@@ -61,8 +61,8 @@ class BugCase:
     """A bug in the program of one model, with everything that a sheet asks and shows.
 
     `inputs` are the shapes of what the code is given, with what its repair needs. Lines are counted from 1:
-    `wrong_line` is 0 if nothing is wrong, and `raises_at` if nothing is raised; then `error`, the name of the exception,
-    and `message` are "". `clash` are the two sizes of the message, None if it has none. `reasons` are keys of
+    `wrong_line` is 0 if nothing is wrong, and `raises_at` if nothing is raised; then `error`, the exception's name, and
+    `message` are "". `clash` are the two sizes of the message, None if it has none. `reasons` are keys of
     sentences, the right one first. A silent bug has a witness, a loud one none; where nothing is wrong there is
     neither, and no repair. `shapes_right` says that every shape is what it should be, up to the line that raises.
     """

@@ -242,8 +242,12 @@ class Variant:
         return tuple(signs)
 
     def axis(self, blank: Blank) -> str:
-        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
-        return self.wording.axes[self.column_of(blank)].name
+        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four.
+
+        What is chosen on a sheet about a program has a word of its own: "line", or "reason".
+        """
+        name = self.wording.axes[self.column_of(blank)].name
+        return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
 
     @cached_property
     def letters(self) -> dict[str, str]:
