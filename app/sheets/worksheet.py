@@ -200,6 +200,11 @@ _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false.")
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
 _Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
+_OptionalLine = Annotated[
+    _Text,
+    AfterValidator(partial(_checked_text, longest=MAX_SHORT_TEXT, shortest=0)),
+    _must(_AT_MOST, most=MAX_SHORT_TEXT),
+]
 _LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
 _POINTS = _must(N_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
 _SETTINGS = ConfigDict(extra="forbid")
@@ -278,6 +283,8 @@ class Worksheet:
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
     bug: on a topic about a program with a bug, the key of the bug; "" on all others.
+    bug_caption: what such a sheet says about what happened: before a message, or in place of the app's words about what
+    its picture shows. bug_reason: the reason that is right, in place of the app's. Either may be "".
     models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
@@ -301,6 +308,8 @@ class Worksheet:
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
+    bug_caption: _OptionalLine = ""
+    bug_reason: _OptionalLine = ""
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
@@ -349,10 +358,13 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        if self.bug and not bugs:
-            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
+        named = next((name for name in ("bug", "bug_caption", "bug_reason") if getattr(self, name)), "")
+        if named and not bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
+        if self.bug_reason and self.bug_row and not self.bug_row.line:
+            raise refused(_("{setting} must be left out: nothing is wrong in this program."), "bug_reason")
 
     def __hash__(self) -> int:
         """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""

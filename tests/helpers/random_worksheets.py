@@ -35,7 +35,8 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     boxes = [f"{row}.{field}" for row in asked for field in symbol_fields(table.askable[row])]
     parts = library.wording.topics[settings["topic"]].description_parts
     settings["bug"] = bug_shown(table)
-    optional = {
+    optional: dict[str, Any] = {name: text_of(random) for name in ("bug_caption", "bug_reason") if settings["bug"]}
+    optional |= {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(("numbers", "letters")),
         "tokens_are": "rows" if table.tokens_are_rows else random.choice(MATRIX_FIELDS),

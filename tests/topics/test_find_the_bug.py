@@ -126,6 +126,22 @@ def test_a_repair_counts_by_what_it_does() -> None:
     assert grade(split, right_texts(split) | typed).complete
 
 
+def test_an_author_says_what_happened_and_why() -> None:
+    """In place of the app's words, at the same place among the reasons; a message stays what it is."""
+    worksheet = replace(SHEET, key="mine", bug_caption="My caption.", bug_reason="My reason.")
+    loud = replace(worksheet, bug="keys-not-transposed")
+    for sheet, plain in ((worksheet, sheet_of(SHEET.bug)), (loud, sheet_of("keys-not-transposed"))):
+        variant = replace(LIBRARY, worksheets={"mine": sheet}).variant("mine")
+        code, bare = code_shown(variant), code_shown(plain) if plain else None
+        assert code
+        assert bare
+        assert code.error == bare.error
+        assert "My caption." in (code.caption, code.witness.caption if code.witness else "")
+        assert plain
+        assert variant.key["why.choice"] == plain.key["why.choice"]
+        assert answer_in_words(variant, "why") == "My reason."
+
+
 def test_an_unreadable_choice_is_not_wrong() -> None:
     """Nor is a dimension that is no number."""
     variant = sheet_of("keys-not-transposed")

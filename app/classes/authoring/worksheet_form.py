@@ -41,9 +41,11 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 LINE_FIELDS = (
-    "title", "model", "topic", "bug", "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
+    "title", "model", "topic", "bug", "bug_caption", "bug_reason",
+    "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
     "tokens_are", "follow_share", "tolerance",
 )  # fmt: skip
+BUG_FIELDS = ("bug", "bug_caption", "bug_reason")
 MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
 SWITCHES = ("kv_head_per_query_head", "show_hints", "show_drawing", "show_mismatches")  # "yes", or "" for no
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
@@ -202,6 +204,8 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
     settings["bug"] = bug_in(fields)
+    if settings["bug"]:
+        settings |= {name: fields[name] for name in BUG_FIELDS[1:]}
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings |= {name: fields[name] == "yes" for name in SWITCHES}
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
@@ -430,7 +434,8 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         "follow_share": _per_cent(worksheet.follow_share),
         "tolerance": _per_cent(worksheet.tolerance),
         **{name: _number_text(getattr(worksheet, name)) for name in _NUMBERS},
-        **{name: getattr(worksheet, name) for name in ("model", "topic", "bug", "notation", "answers", "tokens_are")},
+        **{name: getattr(worksheet, name) for name in BUG_FIELDS},
+        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers", "tokens_are")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
         **{name: "yes" if getattr(worksheet, name) else "" for name in SWITCHES},
     }

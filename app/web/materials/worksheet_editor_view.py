@@ -133,7 +133,10 @@ class WorksheetEditorPage:
     typed_import: Annotated[ImportForm, Doc("What stands in the fields that import a model.")]
     hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
     reads_two_texts: Annotated[bool, Doc("Whether the topic has decoder tokens beside the tokens.")]
-    bugs: Annotated[Mapping[str, str], Doc("The bugs that the topic has, by key; empty for most topics.")]
+    bugs: Annotated[
+        Mapping[str, Mapping[str, str]],
+        Doc("The bugs that the topic has: by program, their names by key; empty for most topics."),
+    ]
     rows: Annotated[tuple[EditorRow, ...], Doc("The rows that the topic has, in the order of the sheet.")]
     facts: Annotated[tuple[EditorFact, ...], Doc("The parts of the topic's description.")]
     boxes: Annotated[tuple[str, ...], Doc("The boxes that a misconception can write into.")]
@@ -225,6 +228,7 @@ def setting_labels() -> dict[str, str]:
     """What the form calls each setting of a worksheet."""
     return {
         "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
+        "bug_caption": _("What happened"), "bug_reason": _("The right reason"),
         "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
@@ -279,11 +283,12 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
         return None
 
 
-def _bugs(library: Library, topic: str) -> dict[str, str]:
-    """What the bugs of a topic are called, by key."""
-    words = library.wording.bugs
-    rows = (BUGS[bug] for bug in TOPICS[topic].bugs) if topic in TOPICS else ()
-    return {row.key: f"{words.programs[row.program_key]}: {words.bugs[row.key].name}" for row in rows}
+def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
+    """What the programs of a topic are called, with the names of their bugs by key."""
+    words, groups = library.wording.bugs, dict[str, dict[str, str]]()
+    for bug in TOPICS[topic].bugs if topic in TOPICS else ():
+        groups.setdefault(words.programs[BUGS[bug].program_key], {})[bug] = words.bugs[bug].name
+    return groups
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
