@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -140,6 +141,18 @@ def test_an_author_says_what_happened_and_why() -> None:
         assert plain
         assert variant.key["why.choice"] == plain.key["why.choice"]
         assert answer_in_words(variant, "why") == "My reason."
+
+
+@pytest.mark.parametrize("bug", ["heads-not-moved", "heads-split-by-view", "nothing-wrong-in-layer"])
+def test_a_sheet_goes_to_another_process_and_stays_the_same(bug: str) -> None:
+    """To the one that prints a class's handout, with everything that was worked out before."""
+    variant = sheet_of(bug)
+    assert variant
+    right = right_texts(variant)
+    again = pickle.loads(pickle.dumps(variant))  # noqa: S301 - our own
+    assert code_shown(again) == code_shown(variant)
+    assert right_texts(again) == right
+    assert grade(again, right).complete
 
 
 def test_an_unreadable_choice_is_not_wrong() -> None:
