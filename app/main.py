@@ -26,6 +26,7 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
+from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.runs.run_page import RUN_LIMITS, run_queued_head
 from app.web.shared import errors
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
@@ -85,6 +86,7 @@ def create_app(
 
     services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
     services.jobs.add_kind("run", partial(run_queued_head, services), RUN_LIMITS)
+    services.jobs.add_kind("head", partial(run_queued_real_head, services), HEAD_LIMITS)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -147,6 +149,7 @@ def _runner(settings: Settings) -> HeadRunner:
         idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
         turn=MachineTurn(settings.data_dir / "turns" / "runs"),
         memory_share=SHARE_OF_VISITORS,
+        checkpoint_folders=settings.weight_folders,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from ipaddress import ip_network
 from pathlib import Path
@@ -74,6 +75,14 @@ class Settings(BaseSettings):
         ),
     )
 
+    weights: str = Field(
+        "",
+        description=N_(
+            "Folders whose checkpoints (safetensors, GGUF) everybody may run heads of, separated by colons. "
+            "No file outside them is opened."
+        ),
+    )
+
     access_log: bool = Field(
         False,
         description=N_(
@@ -125,6 +134,15 @@ class Settings(BaseSettings):
                 raise ValueError(problem.format(proxy=proxy.strip()[:40])) from None
         return proxies
 
+    @field_validator("weights")
+    @classmethod
+    def _check_weights(cls, folders: str) -> str:
+        """Accept folders that exist, and ""."""
+        for folder in filter(None, folders.split(os.pathsep)):
+            if not Path(folder).is_dir():
+                raise ValueError(_("must be folders that exist, not “{folder}”").format(folder=folder[-60:]))
+        return folders
+
     @field_validator("metrics")
     @classmethod
     def _check_metrics(cls, address: str) -> str:
@@ -175,6 +193,11 @@ class Settings(BaseSettings):
             raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
         _check_parts(url)
         return url
+
+    @property
+    def weight_folders(self) -> tuple[Path, ...]:
+        """The folders that checkpoints may be opened from."""
+        return tuple(Path(folder).resolve() for folder in self.weights.split(os.pathsep) if folder)
 
     @property
     def database(self) -> str:

@@ -36,7 +36,7 @@ from tests.helpers.source_code import (
 # All of them may import SHARED modules, which import nothing of the app.
 SHARED = {"logs", "metrics", "names", "translation"}
 BELOW_SHEETS = {"algebra", "models", "shapes", "bugs", "topics", "misconceptions"}
-CORE = {*BELOW_SHEETS, "sheets", "figures", "forward", "grading", "machine", "practice"}
+CORE = {*BELOW_SHEETS, "checkpoints", "sheets", "figures", "forward", "grading", "machine", "practice"}
 MAY_IMPORT: Mapping[str, set[str]] = {
     "algebra": set(),
     "models": {"algebra"},
@@ -47,7 +47,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "sheets": BELOW_SHEETS,
     "figures": {*BELOW_SHEETS, "sheets"},
     "machine": set(),
-    "forward": {*BELOW_SHEETS, "sheets", "machine"},
+    "checkpoints": {"algebra", "models", "shapes", "bugs", "topics"},
+    "forward": {*BELOW_SHEETS, "checkpoints", "sheets", "machine"},
     "grading": {*BELOW_SHEETS, "sheets", "figures", "forward"},
     "practice": CORE - {"practice"},
     "secret_key": set(),
@@ -63,8 +64,26 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 }
 MARKDOWN = {"markdown_it", "mdurl"}
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
-TORCH_MODULES = {"app.forward.run", "app.forward.devices", "app.forward.process"}
-NUMPY_MODULES = {"app.bugs.tensors", "app.bugs.witnesses"}  # in functions, where numbers are made
+# The files of checkpoints are read into torch's tensors; they import it in functions, as the process that runs a head.
+TORCH_MODULES = {
+    "app.forward.run",
+    "app.forward.devices",
+    "app.forward.process",
+    "app.forward.hidden_states",
+    "app.forward.real_head",
+    "app.checkpoints.checkpoint",
+    "app.checkpoints.gguf_file",
+    "app.checkpoints.safetensors_files",
+}
+NUMPY_MODULES = {
+    "app.bugs.tensors",
+    "app.bugs.witnesses",
+    "app.checkpoints.gguf_file",
+    "app.figures.heat_map",
+    "app.forward.head_scores",
+    "app.forward.hidden_states",
+    "app.forward.real_head",
+}  # in functions, where numbers are made
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
 HTTP_FRAMEWORKS = {"fastapi", "starlette"}
 PAGES_WITHOUT_TEMPLATE = {

@@ -15,6 +15,7 @@ from app.cli.terminal import InputError, read_settings
         ("ATTENTION_SHAPES_HOST", "", "127.0.0.1"),
         ("ATTENTION_SHAPES_HOST", " ", "127.0.0.1"),
         ("ATTENTION_SHAPES_DATA_DIR", "", "must name a folder"),
+        ("ATTENTION_SHAPES_WEIGHTS", "/no/such/folder", "folders that exist"),
         ("DATABASE_URL", "sqlite://", "leave it empty"),
         ("DATABASE_URL", "sqlite:///:memory:", "leave it empty"),
         ("DATABASE_URL", "sqlite://host/file", "leave it empty"),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from app import __version__
+from app.checkpoints.checkpoint import CheckpointError
 from app.exchange.class_list import RosterError
 from app.exchange.hub import HubError
 from app.forward.lines import ForwardError
@@ -31,7 +32,8 @@ from .terminal import Commands, InputError, Parser, refuse
 # The commands of each module. Only the module of the command that was typed is imported, so that `shapes` starts
 # without database and web.
 COMMANDS_BY_MODULE = {
-    "models": ("models", "shapes", "parameters", "run"),
+    "models": ("models", "shapes", "parameters"),
+    "run": ("run",),
     "worksheets": ("worksheets", "variant", "grade", "check-worksheets"),
     "handout": ("handout",),
     "teacher": ("teacher", "sample-course"),
@@ -46,6 +48,7 @@ INPUT_ERRORS = (
     SeedError,
     AnswersError,
     ForwardError,
+    CheckpointError,
     HubError,
     RosterError,
     HandoutError,

@@ -1,4 +1,4 @@
-"""The commands `models`, `shapes`, `parameters` and `run`: what a model is made of, and one head run in torch."""
+"""The commands `models`, `shapes` and `parameters`: what a model is made of."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from app.exchange.hub import fetch_config, repository_name
-from app.forward.devices import DEVICES
-from app.forward.program import BYTES_BY_DTYPE, RUNNABLE_TOPICS
-from app.forward.run import run_head
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture, read_config
-from app.topics.registry import possible_tokens
 from app.topics.shapes_json import shapes
 from app.translation import N_, ngettext
 from app.translation import gettext as _
@@ -27,7 +23,6 @@ from .terminal import (
     print_table,
     read_file,
     read_settings,
-    whole_number,
 )
 
 # What shapes_json describes a model in, in the order of printing.
@@ -42,31 +37,18 @@ MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Huggi
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `models`, `shapes`, `parameters` and `run`, with their options; `run` takes one model."""
+    """Add the commands `models`, `shapes` and `parameters`, with their options."""
     commands.add("models", _list_models, _("List the models of the library."))
     shapes_command = commands.add(
         "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")
     )
     parameters = commands.add("parameters", _show_parameters, _("List and count a model’s parameters."))
-    run = commands.add("run", _run_head, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     for command in (shapes_command, parameters):
         command.add_argument("models", metavar="MODEL_OR_CONFIG.json", nargs="+", help=_(MODEL_HELP))
-    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", help=_(MODEL_HELP))
-    for command in (shapes_command, run):
-        command.add_argument(
-            "--tokens", help=_("number of input tokens (default 100, or as many as the model can take)")
-        )
-        command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
-    run.add_argument(
-        "--topic", choices=RUNNABLE_TOPICS, default=RUNNABLE_TOPICS[0], help=_("what to run (default single-head)")
+    shapes_command.add_argument(
+        "--tokens", help=_("number of input tokens (default 100, or as many as the model can take)")
     )
-    run.add_argument("--device", choices=DEVICES, help=_("where to run (default: CUDA, else MPS, else CPU)"))
-    run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help=_("number format (default float32)"))
-    run.add_argument(
-        "--head",
-        default="0",
-        help=_("which query head, counted from 0; for a layer, the one in the picture (default 0)"),
-    )
+    shapes_command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
 
 
 def _list_models(parsed: argparse.Namespace) -> None:
@@ -87,7 +69,7 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
-        architecture = _architecture(name)
+        architecture = architecture_named(name)
         most = architecture.fixed_tokens or min(100, architecture.max_tokens)
         described = shapes(architecture, most if tokens is None else tokens, decoder_tokens)
         if parsed.json:
@@ -108,14 +90,14 @@ def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None
     for part, title in PART_TITLES.items():
         if shapes_of_part := described.get(part):
             print(f"\n{_(title)}")
-            print_table([_shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
+            print_table([shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
     print()
 
 
 def _show_parameters(parsed: argparse.Namespace) -> None:
     """Print the parameter tensors and their sums for each given model: as tables, or one line of JSON for each."""
     for name in parsed.models:
-        architecture = _architecture(name)
+        architecture = architecture_named(name)
         if parsed.json:
             print_json(parameters_json(architecture))
         else:
@@ -147,35 +129,12 @@ def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None
     print()
 
 
-def _run_head(parsed: argparse.Namespace) -> None:
-    """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
-
-    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head,
-    --tokens or --decoder-tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
-    """
-    head = whole_number(parsed.head, "--head")
-    decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
-    options = {"topic": parsed.topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
-    architecture = _architecture(parsed.model)
-    tokens = optional_whole_number(parsed.tokens, "--tokens")
-    tokens = possible_tokens(parsed.topic, architecture, 100) if tokens is None else tokens
-    run = run_head(architecture, tokens, decoder_tokens=decoder_tokens, **options)
-    if parsed.json:
-        print_json(run.as_dict())
-        return
-    heading = _("{model}, {tokens} tokens, on {device_name} in {dtype}")
-    print(heading.format(model=run.model, tokens=run.tokens, device_name=run.device_name, dtype=run.dtype))
-    print_table([_shape_row(key, shape) for key, shape in run.shapes.items()])
-    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=run.disagreements)
-    print(_("The answer key and PyTorch agree.") if run.agrees else differences)
-
-
-def _shape_row(key: str, shape: list[int]) -> tuple[str, str]:
+def shape_row(key: str, shape: list[int]) -> tuple[str, str]:
     """Return a tensor's key and its shape as text, rows × columns: ("  queries", "100 × 128")."""
     return f"  {key}", " × ".join(map(str, shape))
 
 
-def _architecture(name: str) -> Architecture:
+def architecture_named(name: str) -> Architecture:
     """Return the library's model with this key, else that of the config.json at this path, else of this Hub name.
 
     A model of a file is called after it, or after its folder if it is a config.json. Only org/name without ".json" at

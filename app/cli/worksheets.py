@@ -319,7 +319,7 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
                 yield "misconceptions", sentence
     for figure in draw_figures(variant, variant.problem.answers):
         yield "drawings", figure.alt_text.rpartition(". ")[0]  # without the shapes
-        yield from (("captions", caption) for caption in figure.captions)
+        yield from (("captions", caption) for caption in (*figure.explanations, *figure.captions))
 
 
 def _split(text: str) -> list[str]:

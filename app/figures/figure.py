@@ -591,14 +591,16 @@ class MismatchCaption:
 class Figure(Sketch):
     """A sketch in its frame, with its texts: one product, or several with the same left operand or in a chain.
 
-    alt_text: the figure in words. captions: sentences below it. mismatches: what does not fit. has_scale: whether the
-    choice of a scale changes it.
+    alt_text: the figure in words. captions: sentences below it. explanations: those above them that answer boxes of
+    some sheets, so that they come after the first check. mismatches: what does not fit. has_scale: whether the choice
+    of a scale changes it.
     """
 
     key: str
     frame: Rect
     alt_text: str
     captions: tuple[str, ...]
+    explanations: tuple[str, ...] = ()
     mismatches: tuple[MismatchCaption, ...] = ()
     has_scale: bool = True
 

@@ -34,7 +34,6 @@ def draw_figures(
     *,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
-    explains: bool = True,
 ) -> tuple[Figure, ...]:
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
@@ -44,8 +43,7 @@ def draw_figures(
 
     Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
     another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
-    model's sizes a number is: only lengths, and what does not fit. Unless it `explains`, there are no captions
-    but those about the scale: the others answer boxes of some sheets, so they come after the first check.
+    model's sizes a number is: only lengths, and what does not fit.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if TOPICS[sheet.topic].in_steps:
@@ -58,7 +56,7 @@ def draw_figures(
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches)
     plans = tuple(plan for plan in plans if plan.layout != "stripes" or has_stripes(shapes, plan))
-    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans), explains=explains), *bars)
+    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
 
 
 def draw_side_by_side(
@@ -121,8 +119,8 @@ def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) ->
             yield replace(plan, results=tuple(key for key in plan.results if key in needed))
 
 
-def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *, explains: bool) -> tuple[Figure, ...]:
-    """One figure for each plan, all in one `scale`, with its own captions if the drawing `explains`.
+def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
+    """One figure for each plan, all in one `scale`.
 
     Stripes have a scale of their own, which their caption always says.
 
@@ -130,10 +128,7 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale, *
     with fewer cards than there are.
     """
     pen = _pen(shapes, scale)
-    figures = [
-        _striped(_Striped.of(pen, plan)) if plan.layout == "stripes" else _figure(pen, plan, explains=explains)
-        for plan in plans
-    ]
+    figures = [_striped(_Striped.of(pen, plan)) if plan.layout == "stripes" else _figure(pen, plan) for plan in plans]
     lengthened = [
         thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
         for figure, plan in zip(figures, plans, strict=True)
@@ -179,11 +174,10 @@ def _striped(drawn: _Striped) -> Figure:
     return _figure(drawn.pen, drawn.plan)
 
 
-def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
-    """The figure of a plan with its texts; a caption mentions shortened sides if there are any.
+def _figure(pen: Pen, plan: FigurePlan) -> Figure:
+    """The figure of a plan with its texts; its caption mentions shortened sides if there are any.
 
-    Unless it `explains`, that is its only caption. What does not fit is not said below stripes: another figure has the
-    brackets.
+    What does not fit is not said below stripes: another figure has the brackets.
     """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
@@ -193,6 +187,7 @@ def _figure(pen: Pen, plan: FigurePlan, *, explains: bool = True) -> Figure:
         key=plan.key,
         frame=sketch.extent,
         alt_text=alt_text(shapes, plan, sketch.boxes),
-        captions=(*(captions(shapes, plan, sketch.boxes) if explains else ()), *shortened),
+        captions=shortened,
+        explanations=tuple(captions(shapes, plan, sketch.boxes)),
         mismatches=tuple(mismatch_captions(shapes, plan)) if plan.layout != "stripes" else (),
     )

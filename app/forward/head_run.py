@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from app.forward.hidden_states import Report
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
+from app.forward.real_head import RealHead
 from app.forward.run import HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
@@ -38,8 +42,19 @@ class Runner(Protocol):
         **options: Any,
     ) -> HeadRun: ...
 
+    def run_real_head(
+        self,
+        source: str | Path,
+        text: str,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        report: Report = lambda _done, _total: None,
+        **options: Any,
+    ) -> RealHead: ...
 
-class HeadNotRun(Exception):
+
+class HeadNotRun(ValueError):
     """A head or layer that was not run: `str()` is the sentence to show.
 
     `reason` is "refused" if an argument was out of range or memory too small (the caller can change that), "busy" or
@@ -73,11 +88,28 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
     the sentence about it and "busy", "too-long" or "stopped".
     """
     topic = options.get("topic", SINGLE_HEAD.key)
-    try:
+    with _failures_told():
         run_sizes(topic, architecture, tokens, options.get("decoder_tokens"))
         runnable_table(topic, architecture, tokens)
         check_modelled(architecture, topic)
         return runner.run(architecture, tokens, **options)
+
+
+def run_checkpoint(runner: Runner, source: str, text: str, **options: Any) -> RealHead:
+    """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
+
+    `options` are those of `Runner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check and
+    report.
+    """
+    with _failures_told():
+        return runner.run_real_head(source, text, **options)
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`."""
+    try:
+        yield
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None
     except tuple(REASON_OF_FAILURE) as failure:

@@ -13,6 +13,7 @@ from app.forward.program import BYTES_BY_DTYPE, architecture_of, is_layer, run_s
 from app.forward.rope import rotated_pairs
 from app.models.architecture import Architecture
 from app.shapes.operation import Transpose, View
+from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.registry import TOPICS
 from app.topics.single_head import SINGLE_HEAD
 
@@ -51,6 +52,24 @@ def bytes_needed(
         peak = _head_peak(a, cells, element)
     vectors = _vector_bytes(a, tokens, is_layer(topic), element)
     return BYTES_OF_POSITION * tokens + angles + vectors + peak
+
+
+def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtype: str = "float32") -> int:
+    """The most bytes that a run of a checkpoint's head takes: in a layer below, or at the end, with what is shown.
+
+    A layer below holds its weights in float32, in `dtype` those in use, its attention's tensors, and the inner numbers
+    of its feed-forward block. `layer` counts from 0; below the first there is none. What `run_real_head` returns is
+    in float32, and all heads' weights in two bytes a number.
+    """
+    a, element = architecture, BYTES_BY_DTYPE[dtype]
+    shown = 4 * (tokens * (3 * a.d + 2 * a.d_h + 2 * a.d_v) + 2 * tokens**2) + tokens**2
+    head = bytes_needed(a, tokens, dtype) + shown + 2 * a.H * tokens**2
+    if not layer:
+        return head
+    parameters = max(sum(spec.count.size(a.all_sizes) for spec in kind.parameters) for kind in a.kinds)
+    inner = 3 * tokens * a.d_ff * element
+    attention = bytes_needed(a, tokens, dtype, LAYER_TOPIC.key)
+    return max(head, parameters * (4 + element * (dtype != "float32")) + inner + attention)
 
 
 def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:

@@ -61,7 +61,7 @@ tests/forward/test_against_transformers.py runs the same lines with the weights 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from app.forward.devices import DEVICES
@@ -88,6 +88,8 @@ BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
 _PROJECTED = {"Q": "queries", "K": "keys", "V": "values"}
 RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.program)
+_SIZES_OF_HEAD = "Sizes: tokens, embedding dimension, head dimension of queries and keys, of values"
+_SIZES_OF_LAYER = "tokens, embedding dimension, query heads, key/value heads, head dimensions"
 
 
 def program(
@@ -122,6 +124,71 @@ def program(
     }
     write = writers[TOPICS[topic].program]
     return (*import_lines(), *write(a, table, sizes, head, dtype, device, seed))
+
+
+def program_of_tensors(
+    architecture: Architecture,
+    tokens: int,
+    given: Sequence[str],
+    *,
+    layer: int,
+    head: int = 0,
+    dtype: str = "float32",
+    device: str = "cpu",
+    topic: str = SINGLE_HEAD.key,
+) -> tuple[ProgramLine, ...]:
+    """Write the program of a head, or with a topic of a whole layer of all heads, that draws nothing at random.
+
+    It reads its input X and its parameters from `tensors`, a mapping by the program's names, which are `given` in the
+    order in which they are read: 'W_Q = tensors["W_Q"]'. `layer` and `head` count from 0; positions, window and RoPE
+    are those of that layer. Raises ForwardError as `program` does, and for a layer that the model does not have.
+    """
+    a = at_layer(architecture, layer)
+    sizes = run_sizes(topic, a, tokens)
+    _check_arguments(a, head, dtype, device, 0)
+    table = runnable_table(topic, a, tokens)
+    check_modelled(a, topic)
+    reads = [ProgramLine(f'{name} = tensors["{name}"]', "input" if name == "X" else name, (name,)) for name in given]
+    heading = ProgramLine("", comment=f"The input of layer {layer:d}, and its weights")
+    if is_layer(topic):
+        return (
+            ProgramLine("import torch"),
+            ProgramLine("", comment=f"Sizes: {_SIZES_OF_LAYER}"),
+            *size_lines("N, d, H, G, d_h, d_v", sizes, dtype, device),
+            heading,
+            *reads,
+            *_position_lines(a, tokens, None, device),
+            *_layer_itself(a, table, sizes, head),
+        )
+    heading = replace(heading, comment=f"The input of layer {layer:d}, and the weights of its head {head:d}")
+    return (
+        ProgramLine("import torch"),
+        ProgramLine("", comment=_SIZES_OF_HEAD),
+        *size_lines("N, d, d_h, d_v", sizes, dtype, device),
+        heading,
+        *reads,
+        *_head_itself(a, table, sizes, head, device),
+    )
+
+
+def at_layer(architecture: Architecture, layer: int) -> Architecture:
+    """The architecture with the window, the chunk and the RoPE of its layer number `layer`, from 0.
+
+    Of an encoder-decoder the encoder's layers count. Raises ForwardError for a layer that the model does not have, or
+    whose tokens do not attend to each other.
+    """
+    if not _is_whole(layer) or not 0 <= layer < architecture.L:
+        message = _("The layer must be a whole number from 0 to {last}.")
+        raise ForwardError(message.format(last=f"{architecture.L - 1:,}"))
+    first = 0
+    for run in architecture.stacks[0].runs:
+        if layer < first + run.count:
+            break
+        first += run.count
+    if not run.has_self_attention:
+        message = _("In layer {layer} of {model}, tokens do not attend to each other: choose another.")
+        raise ForwardError(message.format(layer=layer, model=architecture.name))
+    return replace(architecture, window=run.window, chunk=run.chunk, rotary=run.rotary)
 
 
 def is_layer(topic: str) -> bool:
@@ -246,12 +313,19 @@ def _head_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
     """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head."""
-    yield ProgramLine("", comment="Sizes: tokens, embedding dimension, head dimension of queries and keys, of values")
+    yield ProgramLine("", comment=_SIZES_OF_HEAD)
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights for this head")
     yield from _head_number_lines(a, head, seed)
     yield from input_lines()
     yield from _head_parameter_lines(a, head)
+    yield from _head_itself(a, table, sizes, head, device)
+
+
+def _head_itself(
+    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, device: str
+) -> Iterator[ProgramLine]:
+    """Yield the lines of one head that has its input and its parameters: positions, then queries to output."""
     yield from _position_lines(a, sizes["N"], head, device)
     yield ProgramLine("", comment="The head itself")
     yield from _projection_lines(a, table)
@@ -355,6 +429,11 @@ def _layer_program(
     because that is what the table asks for.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
+    yield from _layer_itself(a, table, sizes, head)
+
+
+def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
+    """Yield the lines of a layer that has its input, its parameters and the positions."""
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
     yield from _norm_over_all_heads(a, "queries")
@@ -377,8 +456,7 @@ def _layer_beginning(
     With a size for B, there is a batch of inputs.
     """
     batch = "B, " if "B" in sizes else ""
-    inputs = "Sizes: inputs, tokens" if batch else "Sizes: tokens"
-    yield ProgramLine("", comment=f"{inputs}, embedding dimension, query heads, key/value heads, head dimensions")
+    yield ProgramLine("", comment=f"Sizes: {'inputs, ' if batch else ''}{_SIZES_OF_LAYER}")
     yield from size_lines(f"{batch}N, d, H, G, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights, drawn head by head")
     yield ProgramLine(f"seed = {seed:d}")

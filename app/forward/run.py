@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -133,10 +133,10 @@ def run_head(
     "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range, the machine
     lacks the device, or more than `usable_share` of its free memory would be needed.
     """
-    device = _available_device(device)
+    device = available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic, decoder_tokens)
     needed = bytes_needed(architecture, tokens, dtype, topic, decoder_tokens)
-    _check_memory(needed, device, topic, usable_share)
+    check_memory(needed, device, topic, usable_share)
     rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
     executed = _execute_within_memory(lines, device, needed, topic, rehearsed, usable_share)
     names = variable_names(lines, runnable_table(topic, architecture, tokens))
@@ -172,7 +172,7 @@ def run_head(
         disagreements=differing,
         row_sums=row_sums,
         picture=picture,
-        lines=tuple(_with_shapes(line, executed.variables) for line in lines),
+        lines=tuple(with_shapes(line, executed.variables) for line in lines),
         notes=(*notes(architecture, tokens, topic), *overflow),
     )
 
@@ -236,6 +236,12 @@ def execute(
     return Executed(variables, None if device == "meta" else seconds * 1000, peak_bytes_since(device, start))
 
 
+def prepare(lines: Iterable[ProgramLine]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Compile the lines to a function that runs all of them, on given variables, and returns these and those made."""
+    codes = [_compile(line) for line in lines]
+    return lambda given: _run_all(codes, dict(given))
+
+
 def _compile(line: ProgramLine) -> Any:
     return compile(line.code, "<head>", "exec")
 
@@ -252,10 +258,11 @@ def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, 
     return variables | replaced
 
 
-def _run_all(codes: list[Any], variables: dict[str, Any]) -> None:
-    """Execute compiled lines in order; each reads and writes `variables`."""
+def _run_all(codes: list[Any], variables: dict[str, Any]) -> dict[str, Any]:
+    """Execute compiled lines in order; each reads and writes `variables`, which are returned."""
     for code in codes:
         exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
+    return variables
 
 
 def _execute_within_memory(
@@ -273,7 +280,7 @@ def _execute_within_memory(
         raise _too_large_error(needed, available_bytes(device) or 0, device, topic, share) from None
 
 
-def _with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
+def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
     return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
 
 
@@ -304,7 +311,7 @@ def _summarize_weights(
     return (least, greatest), WeightsPicture(head, side, rounded)
 
 
-def _available_device(asked: str | None) -> str:
+def available_device(asked: str | None) -> str:
     """The device asked for, with None the fastest one here; raises ForwardError if this machine does not have it.
 
     A name that is no device at all is returned unchanged: `program` refuses it.
@@ -318,7 +325,7 @@ def _available_device(asked: str | None) -> str:
     raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
-def _check_memory(needed: int, device: str, topic: str, usable_share: float) -> None:
+def check_memory(needed: int, device: str, topic: str, usable_share: float) -> None:
     """Raise ForwardError if a program needs more bytes than `usable_share` of the device's free ones."""
     free = available_bytes(device)
     if free is not None and needed > usable_share * free:

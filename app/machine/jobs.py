@@ -21,7 +21,7 @@ from app.translation import speak
 
 from .work_queue import Client
 
-JobKind = Literal["handout", "run"]
+JobKind = Literal["handout", "run", "head"]
 JobEnd = Literal["ready", "failed", "cancelled", "lost"]
 BEAT_S = 1.0  # between two signs of life of a job at work, at which it also learns that it was cancelled
 
@@ -98,6 +98,7 @@ class JobRows(Protocol):
 
     def add(self, kind: JobKind, client: Client, limits: JobLimits, request_id: str, key: str, teacher_id: int | None,
             about: Mapping[str, Any], arguments: Mapping[str, Any], along: Callable[[], object],
+            visitor_id: int | None, student_id: int | None,
             ) -> Job: ...  # fmt: skip
     def find(self, key: str) -> Job | None: ...
     def count(self, kind: JobKind) -> int: ...
@@ -108,6 +109,8 @@ class JobRows(Protocol):
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"") -> None: ...
     def cancel(self, job: Job) -> None: ...
     def result(self, job: Job) -> bytes: ...
+    def arguments(self, job: Job) -> Mapping[str, Any]: ...
+    def delete(self, job: Job) -> None: ...
     def delete_expired(self) -> None: ...
 
 
@@ -188,15 +191,20 @@ class Jobs:
         arguments: Mapping[str, Any],
         teacher_id: int | None = None,
         along: Callable[[], object] = lambda: None,
+        *,
+        visitor_id: int | None = None,
+        student_id: int | None = None,
     ) -> Job:
         """Queue a job and return it without waiting for it; raises JobRefusedError. Not inside a transaction.
 
         `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON. `teacher_id` is the
         one teacher who may see it, None for everybody who has the key. `along` stores what belongs to the job, in the
-        same transaction. Where no other job of its kind waits or is at work, it begins now.
+        same transaction. With a visitor or a student, who typed what is in its arguments, it is deleted once they are.
+        Where no other job of its kind waits or is at work, it begins now.
         """
         limits = self._kinds[kind][1]
-        job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along)
+        job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
+                             visitor_id, student_id)  # fmt: skip
         self._wake(kind, (job, arguments) if job.is_working else None)
         return job
 
@@ -221,6 +229,14 @@ class Jobs:
     def result(self, job: Job) -> bytes:
         """What the work of a job has returned."""
         return self._rows.result(job)
+
+    def arguments(self, job: Job) -> Mapping[str, Any]:
+        """What a job was queued with, for the page of whoever typed it."""
+        return self._rows.arguments(job)
+
+    def delete(self, job: Job) -> None:
+        """Delete a job with all that was typed for it, and its result."""
+        self._rows.delete(job)
 
     def tidy(self) -> None:
         """Delete the jobs that ended an hour ago, with their results, and look for those that nobody does."""

@@ -62,7 +62,8 @@ class Row:
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
 
-    `decoder_tokens` are None if they are the worksheet's.
+    `decoder_tokens` are None if they are the worksheet's. `head` is the query head that a sheet about the slices of one
+    asks for, from 0; None leaves it to the topic, as on every sheet of a library.
 
     Every Blank is one of the table, whose tokens are rows. If the sheet's tokens are columns, the rows of a matrix are
     typed into its box for columns: `blanks_by_name` leads from boxes to blanks, and `box` back.
@@ -73,6 +74,7 @@ class Variant:
     tokens: int
     wording: Wording
     decoder_tokens: int | None = None
+    head: int | None = None
 
     @property
     def topic_wording(self) -> TopicWording:
@@ -107,7 +109,9 @@ class Variant:
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
-        problem = problem_for(sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row)
+        problem = problem_for(
+            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
+        )
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
@@ -189,7 +193,7 @@ class Variant:
         """The points of a sheet on which everything is right: a box has one, unless the worksheet says otherwise."""
         return sum(self.points.get(blank, 1) for blank in self.blanks)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[BlankField, ...]:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, and counts.
 

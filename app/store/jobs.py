@@ -23,7 +23,7 @@ MAX_ATTEMPTS = 3  # starts of a job whose process ended in the middle of it
 PIECE_BYTES = 1_000_000  # of a result in one transaction, so that saves need not wait for all of it
 _PG_LOCK = 7303  # of the queue; SQLite lets one thread write at a time
 
-_HIDDEN = ("arguments", "heard_at", "is_working")
+_HIDDEN = ("arguments", "heard_at", "is_working", "visitor_id", "student_id")
 _SHOWN = [column for column in jobs.c if column.name not in _HIDDEN]
 _OPEN = jobs.c.ending.is_(None)
 _OTHER = jobs.alias()
@@ -58,11 +58,14 @@ class JobTable(QueryBase):
         about: Mapping[str, Any],
         arguments: Mapping[str, Any],
         along: Callable[[], object] = lambda: None,
+        visitor_id: int | None = None,
+        student_id: int | None = None,
     ) -> Job:
         """Store a new job at the end of the queue; raises JobRefusedError if `limits` are reached.
 
         In this order: "full" in all or for visitors, "yours" for this client, "hourly" for what this client started
         within an hour. A client without a key is held only to the first. `along` is called in the same transaction.
+        The job is deleted with the visitor or student whose it is, if they are deleted before it.
 
         If no other job of its kind waits or is at work, it is started, as `claim` would, for the caller to do.
         """
@@ -90,7 +93,8 @@ class JobTable(QueryBase):
                    "teacher_id": teacher_id, "about": dict(about), "request_id": request_id, "language": language(),
                    "created_at": at, "attempt": int(not total), "is_working": not total, "done": 0, "total": 1,
                    "ending": None, "problem": ""}  # fmt: skip
-            job_id = insert_row(connection, jobs, {**row, "arguments": dict(arguments), "heard_at": at})
+            hidden = {"arguments": dict(arguments), "heard_at": at, "visitor_id": visitor_id, "student_id": student_id}
+            job_id = insert_row(connection, jobs, {**row, **hidden})
             return Job(id=job_id, **row, before=before_members if client.is_member else total, is_stalled=False)
 
         return self.in_transaction(within)
@@ -194,6 +198,16 @@ class JobTable(QueryBase):
         of_job = (job_pieces.c.job_id == job.id, job_pieces.c.attempt == job.attempt)
         pieces = self._fetch_all(sa.select(job_pieces.c.data).where(*of_job).order_by(job_pieces.c.number))
         return b"".join(data for (data,) in pieces)
+
+    def arguments(self, job: Job) -> Mapping[str, Any]:
+        """What the work of a job needs; empty for one that has been deleted."""
+        row = self._fetch_one(sa.select(jobs.c.arguments).where(jobs.c.id == job.id))
+        arguments: Mapping[str, Any] = row.arguments if row else {}
+        return arguments
+
+    def delete(self, job: Job) -> None:
+        """Delete a job with its arguments and its result, whatever it is doing."""
+        self._execute(sa.delete(jobs).where(jobs.c.id == job.id))
 
     def delete_expired(self) -> None:
         """Delete the jobs that ended more than JOB_RETENTION ago, with their results."""

@@ -122,6 +122,8 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     Column("client", String(100), nullable=False),  # whose it is: a network, or a member such as "teacher 3"
     Column("is_member", Boolean, nullable=False),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # who alone may see it
+    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), index=True),  # it goes with whoever typed it:
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # a browser, or one in a class
     Column("about", JSON, nullable=False),  # what its page shows
     Column("arguments", JSON, nullable=False),  # what its work needs
     Column("request_id", String(20), nullable=False),  # for lines of the log

@@ -82,10 +82,12 @@ def problem_for(
     tokens: int,
     decoder_tokens: int | None = None,
     bug: Bug | None = None,
+    head: int | None = None,
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
 
-    `bug` is the one that the sheet is about; see `topic_for`.
+    `bug` is the one that the sheet is about; see `topic_for`. `head` takes the place of j, the head that the topic
+    would choose; it changes nothing in a topic without j.
 
     M is never more than the decoder has positions. Rows that the topic's table does not have for this model are left
     out. Raises TopicError if the topic is not true of the model.
@@ -95,4 +97,6 @@ def problem_for(
     sizes = sizes_for(topic, architecture, tokens, decoder_positions)
     if isinstance(table, BugTable) and table.case:
         sizes |= table.case.sizes
+    if head is not None and "j" in sizes:
+        sizes["j"] = head
     return Problem(topic, architecture, table, sizes, tuple(key for key in rows if key in table.askable))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from app import __version__
@@ -226,6 +227,30 @@ def test_a_head_is_run_for_real(config: Path) -> None:
     assert (result["shapes"]["queries"], result["shapes"]["scores"], result["agrees"]) == ([7, 16], [7, 7], True)
 
 
+def test_a_head_of_a_checkpoint_reads_a_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Tokens, each parameter as stored and as used, shapes and strongest keys; the file has the tensors in float32."""
+    options = ["--weights", "smollm2", "--text", "The cat sat because it", "--head", "8", "--layer", "0"]
+    main(["run", *options, "--save", str(tmp_path / "head.npz")])
+    printed = capsys.readouterr().out
+    assert "The  ␣cat  ␣sat  ␣because  ␣it" in printed
+    assert re.search(r"W_K +blk\.0\.attn_k\.weight +192 × 576 .* 128 .* 191, .* 576 × 64", printed)
+    assert re.search(r"queries +5 × 64", printed)
+    with numpy.load(tmp_path / "head.npz") as saved:
+        assert (saved["queries"].shape, str(saved["weights"].dtype)) == ((5, 64), "float32")
+        strongest = saved["weights"].argmax(-1)
+    main(["run", *options, "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert [keys[0]["key"] for keys in result["strongest"]] == strongest.tolist()
+    assert [token["text"] for token in result["tokens"]] == ["The", "␣cat", "␣sat", "␣because", "␣it"]
+
+
+@pytest.mark.slow
+def test_the_likelihood_of_a_text_is_added(capsys: pytest.CaptureFixture[str]) -> None:
+    """Through all 30 layers."""
+    main(["run", "--weights", "smollm2", "--text", "The cat sat on the mat.", "--likelihood", "--json"])
+    assert json.loads(capsys.readouterr().out)["likelihood"] == pytest.approx(3.9, abs=1)
+
+
 @pytest.mark.slow
 def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
     """131,072 tokens of LLaMA 7B: scores of 131,072 × 131,072, and the last line says that table and torch agree."""
@@ -422,6 +447,16 @@ def test_a_path_with_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path:
         ["run", "llama-7b", "--dtype", "int3"],
         ["run", "llama-7b", "--head", "-1"],
         ["run", "llama-7b", "--head", "x"],
+        ["run"],
+        ["run", "llama-7b", "--weights", "smollm2", "--text", "a"],
+        ["run", "llama-7b", "--text", "a"],
+        ["run", "--weights", "smollm2"],
+        ["run", "--weights", "smollm2", "--text", "a", "--topic", "single-head"],
+        ["run", "--weights", "smollm2", "--text", "a", "--layer", "30"],
+        ["run", "--weights", "smollm2", "--text", "a", "--layer", "x"],
+        ["run", "--weights", "smollm2", "--text", ""],
+        ["run", "--weights", "smollm2", "--text", "a", "--save", "/nowhere/head.npz"],
+        ["run", "--weights", "/nowhere/model.gguf", "--text", "a"],
     ],
 )
 def test_commands_that_cannot_be_understood(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:

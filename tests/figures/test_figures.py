@@ -203,11 +203,10 @@ def test_the_lane_is_where_rows_are_known(library: Library) -> None:
 def test_captions_come_after_the_first_check(library: Library) -> None:
     """Before it, none but those about the scale; what the mask hides is said once weights are drawn."""
     variant = library.variant("llama-7b")
-    *_, drawn = draw_figures(variant, sizes_by_blank(variant), explains=False)
-    *_, explained = draw_figures(variant, sizes_by_blank(variant))
+    *_, filled = draw_figures(variant, sizes_by_blank(variant))
     *_, empty = draw_figures(variant, {})
-    assert drawn.captions == ()
-    assert len(explained.captions) == len(empty.captions) + 1
+    assert filled.captions == ()
+    assert len(filled.explanations) == len(empty.explanations) + 1
 
 
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
@@ -218,7 +217,7 @@ def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> No
     (mismatch,) = broken[0].mismatches
     assert set(re.findall(r"\d+", mismatch.sentence)) == {"128", "4096"}
     assert mismatch.about == ("queries.columns", "keys.columns", "scores")
-    assert broken[0].captions == draw_figures(library.variant("llama-7b"), {})[0].captions
+    assert broken[0].explanations == draw_figures(library.variant("llama-7b"), {})[0].explanations
     assert [arc.products for arc in broken[0].arcs if arc.mismatch] == ["scores"]
     assert [each.text for each in broken[0].brackets] == ["4096 ≠ 128"]
     assert "mismatch" not in {edge.kind for edge in broken[0].edges}, "neither is blamed"

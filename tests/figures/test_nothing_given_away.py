@@ -25,7 +25,7 @@ DRAWN = [key for key, sheet in LIBRARY.worksheets.items() if not TOPICS[sheet.to
 
 def drawn_empty(variant: Variant) -> tuple[Figure, ...]:
     """The drawing before the first box is typed, on both scales, as a student sees it."""
-    return tuple(figure for scale in ("root", "true") for figure in draw_figures(variant, {}, scale, explains=False))
+    return tuple(figure for scale in ("root", "true") for figure in draw_figures(variant, {}, scale))
 
 
 def written(figure: Figure) -> Iterator[str]:

@@ -208,7 +208,9 @@ def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
     """
     for figure in right_figures(name):
         words = [*(e.label + e.name for e in figure.edges), *(b.letter for b in figure.boxes), figure.alt_text]
-        said = " ".join([*words, *figure.captions, *(each.sentence for each in figure.mismatches)])
+        said = " ".join(
+            [*words, *figure.explanations, *figure.captions, *(each.sentence for each in figure.mismatches)]
+        )
         assert not re.search(r"[02-9]|1\d", re.sub(r"× \d+|d_(head|rot)/2|transpose\([-\d, ]+\)|dim=-?\d", "", said))
 
 
@@ -223,7 +225,7 @@ def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
             product = f"{q} · {k}ᵀ" if variant.worksheet.tokens_are == "rows" else f"{k}ᵀ · {q}"
             assert product in figure.alt_text
         masked = [box for box in figure.boxes if box.masked]
-        says_mask = "mask" in figure.alt_text.lower() or any("causal mask" in c for c in figure.captions)
+        says_mask = "mask" in figure.alt_text.lower() or any("causal mask" in c for c in figure.explanations)
         topic = TOPICS[variant.worksheet.topic]
         if not (topic.masked and (variant.architecture.causal or topic.uses_decoder)):
             assert not masked
@@ -330,7 +332,11 @@ def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
         asked = [edge for edge in figure.edges if edge.blank in variant.blanks]
         assert {edge.label for edge in asked} <= {"?", ""}
         assert not any(edge.name for edge in asked)
-        numbers = {int(n.replace(",", "")) for c in figure.captions for n in re.findall(r"\d[\d,]*", c)}
+        numbers = {
+            int(n.replace(",", ""))
+            for c in (*figure.explanations, *figure.captions)
+            for n in re.findall(r"\d[\d,]*", c)
+        }
         assert numbers <= {variant.architecture.query_heads_per_kv_head}
 
 
@@ -367,7 +373,7 @@ def test_a_window_to_both_sides_hides_tokens_beyond_either(tokens: int) -> None:
     weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
     shares = [polygon_area(polygon) / (weights.rect.width * weights.rect.height) for polygon in weights.masked]
     assert shares == pytest.approx([((tokens - 65) / tokens) ** 2 / 2] * 2 if tokens > 65 else [])
-    assert bool(shares) == any("hides tokens that are too far away" in s for f in figures for s in f.captions)
+    assert bool(shares) == any("hides tokens that are too far away" in s for f in figures for s in f.explanations)
 
 
 def polygon_area(polygon: Polygon) -> float:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,28 @@ def test_a_run_gives_plain_data(runner: HeadRunner) -> None:
     """The head's shapes come back from the child, with every option passed on to it."""
     run = runner.run(LLAMA, 7, head=3, seed=5)
     assert (run.shapes["scores"], run.kv_head, run.seed, run.agrees) == ([7, 7], 1, 5, True)
+
+
+def test_a_real_head_runs_in_the_child(runner: HeadRunner) -> None:
+    """It tells of each layer below as it has run; the child keeps them for another head of the sentence."""
+    reports: list[tuple[int, int]] = []
+
+    def report(done: int, total: int) -> None:
+        reports.append((done, total))
+
+    first = runner.run_real_head("smollm2", "The cat sat.", layer=2, head=0, report=report)
+    again = runner.run_real_head("smollm2", "The cat sat.", layer=2, head=8, report=report)
+    assert reports == [(0, 2), (1, 2), (2, 2), (0, 0)]
+    assert (first.kv_head, again.kv_head, first.arrays["scores"].shape) == (0, 2, (4, 4))
+
+
+def test_a_checkpoint_outside_the_listed_folders_is_refused_in_words(runner: HeadRunner, tmp_path: Path) -> None:
+    """As is a head that the model does not have; the child lives on."""
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    for source, layer in ((tmp_path / "model.gguf", 0), ("smollm2", 30)):
+        with pytest.raises(ForwardError, match=r"\.$"):
+            runner.run_real_head(source, "The cat sat.", layer=layer, head=0)
+    assert child() is not None
 
 
 def test_two_runs_use_the_same_child(runner: HeadRunner) -> None:

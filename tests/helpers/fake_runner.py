@@ -6,12 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from app.forward.hidden_states import Report
 from app.forward.process import HeadRunner
+from app.forward.real_head import RealHead
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
+from tests.helpers.real_heads import made_up_head
 
 
 class FakeRunner(HeadRunner):
@@ -49,6 +53,27 @@ class FakeRunner(HeadRunner):
         if self.problem:
             raise self.problem
         return replace(HEAD_RUNS.validate_python(fake_report(architecture, tokens)), **self.changes)
+
+    def run_real_head(
+        self,
+        source: str | Path,
+        text: str,
+        *,
+        client: Client = THE_APP,
+        check: Callable[[], object] = lambda: None,
+        report: Report = lambda _done, _total: None,
+        **options: Any,
+    ) -> RealHead:
+        """Raise `problem` if there is one, else return a head of SmolLM2 whose numbers are made up."""
+        self.clients.append(client)
+        give_up_at = time.monotonic() + 120
+        while not self.gate.wait(0.02):
+            report(1, 4)
+            check()
+            assert time.monotonic() < give_up_at
+        if self.problem:
+            raise self.problem
+        return made_up_head(text, options["layer"], options["head"])
 
 
 def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def test_a_local_layer_is_said_to_hide_what_transformers_hides(library: Library,
     assert hides != bool(re.search("attends to all", variant.text.description))
     assert hides != ("Assume that nothing is padded or masked." in variant.text.assumptions)
     figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
-    assert hides == any("distant tokens" in each for figure in figures for each in figure.captions)
+    assert hides == any("distant tokens" in each for figure in figures for each in figure.explanations)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     for key in dict.fromkeys(expected.misconception for expected in expectations(variant.problem)):
         yield from ((key, text.misconception(key, kind)) for kind in ("nudge", "hint", "explanation"))
     for figure in draw_figures(variant, variant.problem.answers):
-        yield from ((figure.key, caption) for caption in figure.captions)
+        yield from ((figure.key, caption) for caption in (*figure.explanations, *figure.captions))
 
 
 def test_what_is_true_of_one_orientation_is_said_in_one() -> None:

@@ -21,6 +21,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
+from app.web.heads.head_request import MAX_SENTENCE, HeadChoice, offered_checkpoints, run_choice
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
 from app.web.shared.services import Services, ServicesDep
@@ -259,6 +260,27 @@ class ForwardRequest(BaseModel):
     seed: StrictInt = Field(0, description="Seed of the random input and weights.")
 
 
+class CheckpointEntry(BaseModel):
+    """Real weights whose heads can be run."""
+
+    key: str
+    name: str
+    is_quantized: bool = Field(description="Whether the file holds fewer bits than the run computes with.")
+    layers: int
+    heads: int = Field(description="Query heads of a layer.")
+
+
+class RealHeadRequest(BaseModel):
+    """A head of real weights, and the text to run it over."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    checkpoint: str = Field(description="Key of the weights, as GET /api/v1/heads lists them.")
+    text: str = Field(min_length=1, max_length=MAX_SENTENCE, description="What its tokens are made from.")
+    layer: StrictInt = Field(0, ge=0, description="Which layer, counted from 0.")
+    head: StrictInt = Field(0, ge=0, description="Which query head, counted from 0.")
+
+
 @router.get("/models", name="api_list_models")
 def list_models(services: ServicesDep) -> list[ModelEntry]:
     """Every model of the library, without imported ones, which are found by their key only."""
@@ -407,6 +429,40 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
         return run_architecture(services.runner, architecture, body.tokens, client=client, **options).as_dict()
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
+
+
+@router.get("/heads", name="api_list_checkpoints")
+def list_checkpoints(services: ServicesDep) -> list[CheckpointEntry]:
+    """The weights that this server offers, whose heads can be run over a text."""
+    return [
+        CheckpointEntry(
+            key=listed.key,
+            name=listed.name,
+            is_quantized=listed.is_quantized,
+            layers=listed.layers,
+            heads=listed.heads,
+        )
+        for listed in offered_checkpoints(services)
+    ]
+
+
+@router.post("/heads", name="api_run_real_head")
+@in_threads("forward")
+def run_head_of_checkpoint(
+    request: Request, services: ServicesDep, client: QueueClient, body: RealHeadRequest
+) -> dict[str, Any]:
+    """Run one head of real weights over a text, and report its tokens, shapes, stored tensors and attention weights.
+
+    Nothing of the text is kept. `weights` has a row for each query, with a number for each key; `strongest` the largest
+    of each row. 422 for a text, layer or head that cannot be used, and for unknown weights; else as for /forward.
+    """
+    services.storage.charge(client_network(request), BYTES_OF_RUN)
+    try:
+        choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
+        real_head = run_choice(services, choice, client=client)
+    except HeadNotRun as problem:
+        raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
+    return real_head.as_dict() | {"weights": real_head.arrays["weights"].tolist()}
 
 
 def _model_entry(model: Model) -> dict[str, Any]:

@@ -109,12 +109,12 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
 
 
 def _figures(variant: Variant, answers: Mapping[str, str]) -> tuple[Figure, ...]:
-    """The drawing of these texts, without captions."""
+    """The drawing of these texts."""
     read = {
         variant.blanks_by_name[box]: variant.read(variant.blanks_by_name[box], text) for box, text in answers.items()
     }
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
-    return draw_figures(variant, typed, explains=False)
+    return draw_figures(variant, typed)
 
 
 def _mismatches(figures: tuple[Figure, ...]) -> tuple[MismatchCaption, ...]:

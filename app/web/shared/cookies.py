@@ -45,7 +45,7 @@ def redirect_with_secret(request: Request, address: str, secret: str, shown_belo
 
 # Which part of the site an address belongs to, by its first segment.
 _PARTS = {
-    **dict.fromkeys(("practice", "sheet", "v", "runs"), "practice"),
+    **dict.fromkeys(("practice", "sheet", "v", "runs", "heads"), "practice"),
     **dict.fromkeys(("see",), "see"),
     **dict.fromkeys(("models",), "models"),
     **dict.fromkeys(("handout", "marking"), "handouts"),

@@ -1,0 +1,484 @@
+"""An open checkpoint: its tensors as they are stored, and the same ones as a run uses them, in float32 as x·W.
+
+Only what is asked for is read. Names, stored shapes and where a head's slices begin are those of the family's layout
+(`app/models/layouts`) and of the sheet about stored weights (`app/topics/stored_weights.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from app.models.architecture import Architecture
+from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
+from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
+from app.topics.stored_weights import stored_weights
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import torch
+
+ALL = slice(None)
+CheckpointKind = Literal["safetensors", "gguf"]
+
+
+class CheckpointError(Exception):
+    """A checkpoint that can't be opened, read or run, or a text without tokens: str() is the sentence to show."""
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor as it lies in the file: its shape in the order of numpy, its dtype as the file calls it ("Q4_1")."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token: its id, the bytes that it stands for, and how a page shows it, with spaces and odd bytes made visible.
+
+    The bytes of one token need not be whole characters. `is_special` marks tokens that no text spells, such as
+    <|endoftext|>; their bytes are those of their name.
+    """
+
+    id: int
+    text: str
+    raw: bytes
+    is_special: bool
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """One parameter of a head: the stored tensor that it is in, and what torch.narrow cuts out of that.
+
+    `variable` is its name in the program ("W_Q", "b_K"). `dim`, `start` and `length` are what is this head's; the whole
+    tensor is 0, 0, shape[0]. With `is_turned`, it is stored as out × in and used as its transpose. `note` has words,
+    separated by spaces, for what else there is to know:
+        permuted   the rows of each head are stored in another order (GGUF)
+        fused      the tensor holds queries, keys and values
+        shared     several query heads read this key or value head
+        plus-one   1 is added to the stored numbers (norms of Gemma)
+    """
+
+    variable: str
+    stored: StoredTensor
+    dim: int
+    start: int
+    length: int
+    is_turned: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class HeadWeights:
+    """The parameters of one query head and of the key/value head that it reads, by the program's variable, in float32.
+
+    W_Q, W_K (d, d_h), W_V (d, d_v), W_O (d_v, d); if the model has them, the biases b_Q, b_K (d_h,), b_V (d_v,) and
+    b_O (d,), which the layer adds once, and the gains g_Q, g_K (d_h,) of the norms of queries and keys. g_X and b_X
+    (d,) are scale and bias of the norm whose result the head reads; without a bias there is no b_X.
+    """
+
+    parts: tuple[StoredPart, ...]
+    tensors: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class NormWeights:
+    """The scale of a normalization, Gemma's 1 added, and its bias, None for RMSNorm; each (d,)."""
+
+    scale: torch.Tensor
+    bias: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side.
+
+    None for what the layer doesn't have. W_K and W_V have G heads. `attention_norm` comes before attention and
+    `mlp_norm` before the feed-forward block, `after_attention_norm` and `after_mlp_norm` after each, before the result
+    is added (Gemma 2). Without W_gate the block is act(x·W_up + b_up)·W_down + b_down, else
+    (act(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down.
+    """
+
+    W_Q: torch.Tensor  # (d, H·d_h)
+    W_K: torch.Tensor  # (d, G·d_h)
+    W_V: torch.Tensor  # (d, G·d_v)
+    W_O: torch.Tensor  # (H·d_v, d)
+    b_Q: torch.Tensor | None  # (H·d_h,)
+    b_K: torch.Tensor | None  # (G·d_h,)
+    b_V: torch.Tensor | None  # (G·d_v,)
+    b_O: torch.Tensor | None  # (d,)
+    g_Q: torch.Tensor | None  # (d_h,)
+    g_K: torch.Tensor | None  # (d_h,)
+    attention_norm: NormWeights
+    after_attention_norm: NormWeights | None
+    mlp_norm: NormWeights
+    after_mlp_norm: NormWeights | None
+    W_gate: torch.Tensor | None  # (d, d_ff)
+    W_up: torch.Tensor  # (d, d_ff)
+    W_down: torch.Tensor  # (d_ff, d)
+    b_gate: torch.Tensor | None  # (d_ff,)
+    b_up: torch.Tensor | None  # (d_ff,)
+    b_down: torch.Tensor | None  # (d,)
+
+
+class TensorFile(Protocol):
+    """The tensors of one checkpoint, in one file or several."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all tensors."""
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether a tensor has fewer than 16 bits a number."""
+
+    def stored(self, name: str) -> StoredTensor:
+        """Name, shape and dtype of a tensor."""
+
+    def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
+        """Rows and columns of a tensor of one axis or two in float32, in memory of their own."""
+
+
+class Checkpoint:
+    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`.
+
+    `name` is what people call it, `revision` changes whenever the files do. `config` is a config.json, for a GGUF file
+    the one that its metadata amounts to.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        revision: str,
+        kind: CheckpointKind,
+        config: Mapping[str, Any],
+        architecture: Architecture,
+        file: TensorFile,
+        names: Callable[[str], str],
+        permuted: Callable[[str], bool],
+        tokenize: Callable[[str], tuple[Token, ...]],
+    ) -> None:
+        """`names` gives the name in the file of a tensor of the layout ("layers.0.self_attn.q_proj.weight").
+
+        `permuted` says whether the rows of a tensor, by its name in the file, are permuted in each head.
+        """
+        self.name, self.revision, self.kind, self.config = name, revision, kind, config
+        self.architecture = architecture
+        self.is_quantized = file.is_quantized
+        self._file, self._names, self._permuted, self._tokenize = file, names, permuted, tokenize
+        self._rule = CHECKPOINT_RULES[architecture.family]
+
+    # How it computes, besides what the architecture says
+
+    @property
+    def norm_eps(self) -> float:
+        """The epsilon of all norms of the layers and of the final one."""
+        field, default = self._rule.norm_eps
+        return float(self.config.get(field, default))
+
+    @property
+    def activation(self) -> Activation:
+        """The function of the feed-forward blocks."""
+        field, default = self._rule.activation
+        return ACTIVATIONS[self.config.get(field) or default]
+
+    @property
+    def embedding_factor(self) -> float:
+        """What token embeddings are multiplied by before the first layer: √d in Gemma, else 1."""
+        return math.sqrt(self.architecture.d) if self.architecture.embedding_scale == "root-d" else 1.0
+
+    @property
+    def logit_softcap(self) -> float | None:
+        """The c of c·tanh(logits/c), None where logits stay as they are."""
+        default = self._rule.logit_softcap
+        cap = self.config.get("final_logit_softcapping", default) if default is not None else None
+        return None if cap is None else float(cap)
+
+    # Tensors as they are stored
+
+    def stored(self, layer: int | None) -> tuple[StoredTensor, ...]:
+        """The tensors of one layer in the order of its layout, or for None those outside the layers."""
+        specs = self._outside if layer is None else self._layer_specs(layer)
+        return tuple(self._stored(spec, layer) for spec in specs)
+
+    def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
+        """Rows and columns of a tensor by its name in the file, in float32 and stored orientation.
+
+        Where GGUF permutes the rows of a head, they are put back into their order first.
+        """
+        if name not in self._file.names:
+            raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
+        if not self._permuted(name):
+            return self._file.read(name, rows, columns)
+        # Row i of the first half and row i of the second half of a head are neighbours in the file.
+        width, stored = self.architecture.d_h, self._file.stored(name)
+        start, stop, step = rows.indices(stored.shape[0])
+        first, last = start // width * width, -(-stop // width) * width
+        heads = self._file.read(name, slice(first, last), columns)
+        pairs = heads.reshape(-1, width // 2, 2, *heads.shape[1:])  # (heads, d_h/2, 2, …)
+        in_order = pairs.transpose(1, 2).reshape(heads.shape)
+        return in_order[start - first : stop - first : step].contiguous()
+
+    # Tensors as they are used
+
+    def layer_weights(self, layer: int) -> LayerWeights:
+        """Every parameter of one layer, by its role; raises CheckpointError for a layer that there isn't."""
+        specs = self._layer_specs(layer)
+        attention = dict(self._attention_tensors(layer, specs))
+        norms = self._norms(layer, specs)
+        is_sandwich = self.architecture.norm_placement == "sandwich"
+        feed_forward = self._feed_forward_tensors(layer, specs)
+        return LayerWeights(
+            **{name: attention.get(name) for name in ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")},
+            W_Q=attention["W_Q"],
+            W_K=attention["W_K"],
+            W_V=attention["W_V"],
+            W_O=attention["W_O"],
+            attention_norm=norms[0],
+            after_attention_norm=norms[1] if is_sandwich else None,
+            mlp_norm=norms[2 if is_sandwich else 1],
+            after_mlp_norm=norms[3] if is_sandwich else None,
+            W_gate=feed_forward.get("W_gate"),
+            W_up=feed_forward["W_up"],
+            W_down=feed_forward["W_down"],
+            **{name: feed_forward.get(name) for name in ("b_gate", "b_up", "b_down")},
+        )
+
+    def head_weights(self, layer: int, head: int) -> HeadWeights:
+        """The parameters of one query head, of its key/value head and of the norm before them, and where they lie.
+
+        Raises CheckpointError for a layer or a head that there isn't.
+        """
+        if not 0 <= head < self.architecture.H:
+            problem = _("{checkpoint} has heads 0 to {last} in each layer.")
+            raise CheckpointError(problem.format(checkpoint=self.name, last=self.architecture.H - 1))
+        parts = tuple(self._head_parts(layer, head))
+        return HeadWeights(parts, {part.variable: self._used(part) for part in parts})
+
+    def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
+        """The rows (N, d) of the token embedding for these ids, not yet multiplied by `embedding_factor`."""
+        import torch
+
+        [table] = (spec for spec in self._outside if spec.part == ModelPart.TOKEN_TABLE)
+        name = self._stored(table, None).name
+        wanted = sorted(set(ids))
+        row_of = {token: row for row, token in enumerate(wanted)}
+        rows = torch.cat([self.tensor(name, slice(first, last)) for first, last in _runs(wanted)])
+        return rows[[row_of[token] for token in ids]]
+
+    def position_rows(self, count: int) -> torch.Tensor | None:
+        """The first rows (count, d) of the position table, None for a model without one."""
+        tables = [spec for spec in self._outside if spec.part == ModelPart.POSITION_TABLE]
+        return self.tensor(self._stored(tables[0], None).name, slice(0, count)) if tables else None
+
+    def final_norm(self) -> NormWeights:
+        """The norm after the last layer."""
+        return self._norm([spec for spec in self._outside if spec.part == ModelPart.FINAL_NORM], None)
+
+    def output_rows(self, rows: slice = ALL) -> torch.Tensor:
+        """The LM head's matrix as it is stored, a row for each token, or some of its rows: (V, d)."""
+        part = ModelPart.TOKEN_TABLE if self.architecture.tied_embeddings else ModelPart.OUTPUT_HEAD
+        [matrix] = (spec for spec in self._outside if spec.part == part)
+        return self.tensor(self._stored(matrix, None).name, rows)
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        """The text's tokens, with the special tokens that the model's tokenizer adds.
+
+        Raises CheckpointError for a text that is too long, a tokenizer that can't be read, or one that isn't known.
+        """
+        return self._tokenize(text)
+
+    # Private
+
+    @cached_property
+    def _outside(self) -> ParameterSpecs:
+        return self.architecture.outside_parameters
+
+    def _layer_specs(self, layer: int) -> ParameterSpecs:
+        """The tensors of one layer."""
+        last = self.architecture.L - 1
+        if not 0 <= layer <= last:
+            raise CheckpointError(_("{checkpoint} has layers 0 to {last}.").format(checkpoint=self.name, last=last))
+        for run in self.architecture.runs:
+            if layer < run.count:
+                return run.parameters
+            layer -= run.count
+        raise AssertionError
+
+    def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
+        """The tensor of the file for one of the layout; raises CheckpointError if it is missing or of another shape."""
+        prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
+        name = self._names(prefix + spec.name)
+        if name not in self._file.names:
+            raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
+        stored = self._file.stored(name)
+        expected = tuple(dim.size(self.architecture.all_sizes) for dim in spec.stored_shape)
+        if stored.shape != expected:
+            problem = _("In {checkpoint}, “{name}” has the shape {shape}, but by its config it should have {expected}.")
+            shapes = {"shape": stored.shape, "expected": expected}
+            raise CheckpointError(problem.format(checkpoint=self.name, name=name, **shapes))
+        return stored
+
+    def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
+        """Yield the parts of one head: matrices, then biases, then the gains of queries and keys, then the norm."""
+        a, specs = self.architecture, self._layer_specs(layer)
+        is_shared = a.query_heads_per_kv_head > 1
+        biases = []
+        for letters, matrix, bias in _projections(specs):
+            stored = self._stored(matrix, layer)
+            is_turned = matrix.stored_shape != matrix.in_out_shape
+            note = ["permuted"] * self._permuted(stored.name) + ["fused"] * (len(letters) > 1)
+            for letter in letters:
+                at = head_slices(a, head)[letter]
+                notes = " ".join([*note, *["shared"] * (is_shared and letter in "KV")])
+                yield StoredPart(f"W_{letter}", stored, at.dim, at.start, at.length, is_turned, notes)
+                if bias is not None:
+                    stored_bias = self._stored(bias, layer)
+                    start, length = (0, stored_bias.shape[0]) if letter == "O" else (at.start, at.length)
+                    biases.append(StoredPart(f"b_{letter}", stored_bias, 0, start, length, is_turned=False, note=notes))
+        yield from biases
+        for letter, part in (("Q", ModelPart.QUERY_NORM), ("K", ModelPart.KEY_NORM)):
+            for spec in (spec for spec in specs if spec.part == part):
+                yield self._whole(f"g_{letter}", self._stored(spec, layer))
+        for variable, spec in zip(("g_X", "b_X"), _norm_specs(specs)[0], strict=False):
+            yield self._whole(variable, self._stored(spec, layer), "plus-one" if self._rule.norm_offset else "")
+
+    def _whole(self, variable: str, stored: StoredTensor, note: str = "") -> StoredPart:
+        return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
+
+    def _used(self, part: StoredPart) -> torch.Tensor:
+        """A part as the program uses it: cut out, turned to x·W, with the norm's offset added."""
+        cut = slice(part.start, part.start + part.length)
+        rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
+        values = self.tensor(part.stored.name, rows, columns)
+        if "plus-one" in part.note.split():
+            values = values + self._rule.norm_offset
+        return values.T.contiguous() if part.is_turned else values
+
+    def _read(self, spec: ParameterSpec, layer: int | None) -> torch.Tensor:
+        """A whole tensor of the layout in float32, matrices as x·W."""
+        values = self.tensor(self._stored(spec, layer).name)
+        return values.T.contiguous() if spec.kind == "matrix" and spec.stored_shape != spec.in_out_shape else values
+
+    def _attention_tensors(self, layer: int, specs: ParameterSpecs) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield W_Q, b_Q and so on; out of a fused tensor the slices of all heads, one head after the other."""
+        a = self.architecture
+        for letters, matrix, bias in _projections(specs):
+            for symbol, spec in (("W", matrix), ("b", bias)):
+                if spec is None:
+                    continue
+                values = self._read(spec, layer)
+                if len(letters) == 1:
+                    yield f"{symbol}_{letters}", values
+                    continue
+                for letter in letters:
+                    heads = range(a.H) if letter == "Q" else range(0, a.H, a.query_heads_per_kv_head)
+                    slices = [head_slices(a, head)[letter] for head in heads]
+                    pieces = [values.narrow(-1, of_head.start, of_head.length) for of_head in slices]
+                    yield f"{symbol}_{letter}", _concatenated(pieces)
+        for letter, part in (("Q", ModelPart.QUERY_NORM), ("K", ModelPart.KEY_NORM)):
+            for spec in (spec for spec in specs if spec.part == part):
+                yield f"g_{letter}", self._read(spec, layer)
+
+    def _feed_forward_tensors(self, layer: int, specs: ParameterSpecs) -> dict[str, torch.Tensor]:
+        """W_up, W_down and so on of the feed-forward block; gate and up are cut out of a tensor that holds both."""
+        block = [spec for spec in specs if spec.part == ModelPart.FEED_FORWARD]
+        matrices = [spec for spec in block if spec.kind == "matrix"]
+        *before, _down = matrices
+        names = ["gate", "up"] if self.architecture.gated or len(before) == 2 else ["up"]
+        tensors = {}
+        for spec in block:
+            symbol, place = ("W", matrices.index(spec)) if spec.kind == "matrix" else ("b", _place(spec, matrices))
+            values = self._read(spec, layer)
+            if place == len(before):
+                tensors[f"{symbol}_down"] = values
+            elif len(before) == 1 < len(names):  # gate and up in one, the gate first
+                tensors[f"{symbol}_gate"], tensors[f"{symbol}_up"] = values.chunk(2, -1)
+            else:
+                tensors[f"{symbol}_{names[place]}"] = values
+        return tensors
+
+    def _norms(self, layer: int, specs: ParameterSpecs) -> list[NormWeights]:
+        """The norms of a layer in the order in which they are applied, which is that of the layout."""
+        return [self._norm(norm, layer) for norm in _norm_specs(specs)]
+
+    def _norm(self, specs: Sequence[ParameterSpec], layer: int | None) -> NormWeights:
+        """The norm of a scale and perhaps a bias."""
+        scale, *bias = (self._read(spec, layer) for spec in specs)
+        return NormWeights(scale + self._rule.norm_offset, bias[0] if bias else None)
+
+
+@dataclass(frozen=True)
+class HeadSlice:
+    """What torch.narrow cuts out of a stored matrix for one head."""
+
+    dim: int
+    start: int
+    length: int
+
+
+def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
+    """The slices of a query head and of its key/value head in the stored matrices, by "Q", "K", "V" and "O".
+
+    The sheet about stored weights knows them for the first query head of each group; the others follow it.
+    """
+    a = architecture
+    later = head % a.query_heads_per_kv_head
+    table, sizes = stored_weights(a, 1), {**a.all_sizes, "j": head - later}
+    number = {count.key: count.size("count", sizes) for count in table.counts}
+    starts = {letter: number[f"{letter.lower()}_start"] for letter in "QKVO"}
+    starts["Q"] += later * a.d_h
+    starts["O"] += later * a.d_v
+    dims = {"O": number["o_dim"]}
+    lengths = {"V": a.d_v, "O": a.d_v}
+    return {
+        letter: HeadSlice(dims.get(letter, number["q_dim"]), start, lengths.get(letter, a.d_h))
+        for letter, start in starts.items()
+    }
+
+
+def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, ParameterSpec | None]]:
+    """Yield the matrices of attention, each with its letters ("Q", or "QKV" of a fused one) and its bias, if any."""
+    attention = [spec for spec in specs if spec.part == ModelPart.ATTENTION]
+    matrices = [spec for spec in attention if spec.kind == "matrix"]
+    for letters, matrix in zip(("QKV", "O") if matrices[0].fused else "QKVO", matrices, strict=True):
+        bias = matrix.name.removesuffix("weight") + "bias"
+        yield letters, matrix, next((spec for spec in attention if spec.name == bias), None)
+
+
+def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
+    """The norms of a layer in their order, each as its scale and, if it has one, its bias."""
+    norms: list[list[ParameterSpec]] = []
+    for spec in (spec for spec in specs if spec.part == ModelPart.NORMS):
+        if spec.kind == "scale":
+            norms.append([spec])
+        else:
+            norms[-1].append(spec)
+    return norms
+
+
+def _place(bias: ParameterSpec, matrices: Sequence[ParameterSpec]) -> int:
+    """The place of the matrix that a bias belongs to."""
+    return [matrix.name for matrix in matrices].index(bias.name.removesuffix("bias") + "weight")
+
+
+def _concatenated(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
+    import torch
+
+    return torch.cat(tuple(pieces), -1)
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last + 1 of each run of neighbours in ascending numbers: [3, 4, 7] -> (3, 5), (7, 8)."""
+    first = 0
+    for i, number in enumerate(numbers):
+        if i + 1 == len(numbers) or numbers[i + 1] != number + 1:
+            yield numbers[first], number + 1
+            first = i + 1

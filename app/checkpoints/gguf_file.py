@@ -1,0 +1,383 @@
+"""GGUF files (llama.cpp): an index of the header, the config that its metadata amounts to, and rows of its tensors.
+
+The library `gguf` knows the types and takes them apart; its own reader makes an array of every token and merge, which
+takes seconds. Here the header is walked once, and what is in arrays is left where it is until somebody asks.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.checkpoints.checkpoint import CheckpointError, StoredTensor
+from app.models.families.checkpoints import GGUF_RULES
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_GGUF_HEADER_BYTES = 100_000_000  # all that is looked at of a header; Gemma's, one of the longest, has 10 million
+MAX_GGUF_KEYS = 10_000
+MAX_GGUF_TENSORS = 100_000
+MAX_GGUF_TEXT_BYTES = 1_000_000  # of a key, a value or one item of an array
+MAX_GGUF_ITEMS = 2_000_000  # of all arrays together
+MAX_GGUF_AXES = 4
+_MAGIC = b"GGUF"
+_STRING, _ARRAY = 8, 9
+_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_SCALARS = {kind: struct.Struct(f"<{letter}") for kind, letter in _FORMATS.items()}
+_FLOAT32 = 6
+_LENGTH, _NUMBER = _SCALARS[10], _SCALARS[4]
+
+# The fields of a config.json by the metadata of a model, after "llama." and the like.
+_CONFIG_FIELDS = {
+    "block_count": "num_hidden_layers",
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "rope.freq_base": "rope_theta",
+}
+# Further metadata of a model, which is checked against the tensors or the config.
+_CHECKED_FIELDS = {"vocab_size", "attention.value_length", "rope.dimension_count", "rope.scaling.type"}
+# Names of a layout by llama.cpp's.
+_MODULES = {
+    "embed_tokens": "token_embd",
+    "norm": "output_norm",
+    "lm_head": "output",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+_PERMUTED = (".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias")
+_WHOLE_NUMBERS = (0, 1, 30, 28)  # F32, F16, BF16, F64
+
+
+@dataclass(frozen=True)
+class GgufArray:
+    """An array in the metadata, not read yet: the type of its items, their number, and where the first one begins."""
+
+    item_type: int
+    count: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class GgufTensor:
+    """A tensor in the index: its shape in the order of numpy, its ggml type, and where in the file it begins."""
+
+    shape: tuple[int, ...]
+    type: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class GgufIndex:
+    """The header of a file: metadata by key, and tensors by name."""
+
+    metadata: Mapping[str, Any]
+    tensors: Mapping[str, GgufTensor]
+
+    @property
+    def architecture(self) -> str:
+        """The kind of model, as llama.cpp calls it."""
+        return str(self.metadata.get("general.architecture", ""))
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether a tensor has fewer than 16 bits a number."""
+        return any(tensor.type not in _WHOLE_NUMBERS for tensor in self.tensors.values())
+
+
+class _Damaged(Exception):
+    """A header that doesn't make sense."""
+
+
+def read_index(path: Path) -> GgufIndex:
+    """The header of the file, walked anew only if the file has changed; raises CheckpointError if it is damaged."""
+    status = path.stat()
+    return _read_index(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
+    try:
+        with _mapped_header(path) as content:
+            return _Walk(content).index()
+    except (_Damaged, struct.error, UnicodeDecodeError, ValueError):
+        raise _damaged(path) from None
+
+
+def _mapped_header(path: Path) -> mmap.mmap:
+    """The beginning of the file, as far as a header may reach; raises ValueError for an empty file."""
+    with path.open("rb") as file:
+        length = min(path.stat().st_size, MAX_GGUF_HEADER_BYTES)
+        return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
+
+
+def _damaged(path: Path) -> CheckpointError:
+    return CheckpointError(_("{file} is damaged, or no GGUF file that can be read here.").format(file=path.name))
+
+
+class _Walk:
+    """A walk through the header of a file, from its first byte on."""
+
+    def __init__(self, content: mmap.mmap) -> None:
+        self.content, self.at, self.items = content, 0, 0
+
+    def index(self) -> GgufIndex:
+        """The index of the file; raises _Damaged."""
+        if self.content[:4] != _MAGIC:
+            raise _Damaged
+        self.at = 4
+        version, tensor_count, key_count = (self._number(form) for form in (_NUMBER, _LENGTH, _LENGTH))
+        if version not in (2, 3) or tensor_count > MAX_GGUF_TENSORS or key_count > MAX_GGUF_KEYS:
+            raise _Damaged
+        metadata = {}
+        for _count in range(key_count):
+            key = self._text()
+            if key in metadata:
+                raise _Damaged
+            metadata[key] = self._value(self._number(_NUMBER))
+        entries = [self._tensor() for _count in range(tensor_count)]
+        alignment = metadata.get("general.alignment", 32)
+        if not isinstance(alignment, int) or not 1 <= alignment <= 1 << 20 or alignment & (alignment - 1):
+            raise _Damaged
+        start = -(-self.at // alignment) * alignment
+        tensors = {name: GgufTensor(shape, kind, start + offset) for name, shape, kind, offset in entries}
+        if len(tensors) != len(entries):
+            raise _Damaged
+        return GgufIndex(metadata, tensors)
+
+    def _number(self, form: struct.Struct) -> Any:
+        """The scalar that comes next."""
+        (number,) = form.unpack_from(self.content, self.at)
+        self.at += form.size
+        return number
+
+    def _text(self) -> str:
+        """The text that comes next."""
+        length = self._number(_LENGTH)
+        if length > MAX_GGUF_TEXT_BYTES or self.at + length > len(self.content):
+            raise _Damaged
+        self.at += length
+        return self.content[self.at - length : self.at].decode()
+
+    def _value(self, kind: int) -> Any:
+        """The value of this type that comes next; of an array only where it is."""
+        if kind == _STRING:
+            return self._text()
+        if kind == _ARRAY:
+            return self._array()
+        if kind not in _SCALARS:
+            raise _Damaged
+        number = self._number(_SCALARS[kind])
+        return _shortest(number) if kind == _FLOAT32 else number
+
+    def _array(self) -> GgufArray:
+        """The array that comes next, walked over. Arrays of arrays are refused."""
+        item_type, count = self._number(_NUMBER), self._number(_LENGTH)
+        self.items += count
+        if self.items > MAX_GGUF_ITEMS or (item_type != _STRING and item_type not in _SCALARS):
+            raise _Damaged
+        found = GgufArray(item_type, count, self.at)
+        if item_type != _STRING:
+            self.at += count * _SCALARS[item_type].size
+            return found
+        at, content, length_of = self.at, self.content, _LENGTH.unpack_from
+        for _item in range(count):
+            (length,) = length_of(content, at)
+            if length > MAX_GGUF_TEXT_BYTES:
+                raise _Damaged
+            at += 8 + length
+        self.at = at
+        return found
+
+    def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
+        """Name, shape, type and offset of the tensor that comes next."""
+        name, axes = self._text(), self._number(_NUMBER)
+        if not 1 <= axes <= MAX_GGUF_AXES:
+            raise _Damaged
+        shape = tuple(self._number(_LENGTH) for _axis in range(axes))[::-1]
+        return name, shape, self._number(_NUMBER), self._number(_LENGTH)
+
+
+def read_array(path: Path, array: GgufArray) -> list[Any]:
+    """The items of an array of the header."""
+    with _mapped_header(path) as content:
+        walk = _Walk(content)
+        walk.at = array.offset
+        return [walk._value(array.item_type) for _item in range(array.count)]
+
+
+def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
+    """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one."""
+    end = 0
+    for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):
+        if tensor.offset < end or 0 in tensor.shape:
+            raise _Damaged
+        block, block_bytes = _block_of(tensor.type)
+        numbers = 1
+        for length in tensor.shape:
+            numbers *= length
+        if tensor.shape[-1] % block:
+            raise _Damaged
+        end = tensor.offset + numbers // block * block_bytes
+        if end > size:
+            raise _Damaged
+
+
+def _block_of(kind: int) -> tuple[int, int]:
+    """How many numbers of a ggml type are stored together, and in how many bytes; raises _Damaged for no such type."""
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    try:
+        return GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+    except (ValueError, KeyError):
+        raise _Damaged from None
+
+
+def _shortest(number: float) -> float:
+    """The shortest decimal number that is this one in float32: 1e-05 rather than 9.999999747378752e-06."""
+    short = float(f"{number:.7g}")
+    return short if struct.pack("<f", short) == struct.pack("<f", number) else number
+
+
+class GgufFile:
+    """The tensors of a GGUF file, read row by row from a mapping of it."""
+
+    def __init__(self, path: Path, index: GgufIndex) -> None:
+        """Map the file; nothing is read yet. Raises CheckpointError for a tensor that isn't whole or overlaps one."""
+        import numpy as np
+        from gguf import GGMLQuantizationType
+
+        try:
+            _check_places(index.tensors, path.stat().st_size)
+        except _Damaged:
+            raise _damaged(path) from None
+        self._content = np.memmap(path, mode="r", dtype=np.uint8)
+        self._tensors, self._file_name = index.tensors, path.name
+        self._types = {kind: GGMLQuantizationType(kind) for kind in {t.type for t in index.tensors.values()}}
+        self.names = index.tensors.keys()
+        self.is_quantized = index.is_quantized
+
+    def stored(self, name: str) -> StoredTensor:
+        """Name, shape and dtype of a tensor."""
+        tensor = self._tensors[name]
+        return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
+
+    def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
+        """Rows and columns in float32. Whole rows are dequantized, since blocks of numbers lie along a row."""
+        import numpy as np
+        import torch
+        from gguf import dequantize
+
+        tensor = self._tensors[name]
+        kind = self._types[tensor.type]
+        block, block_bytes = _block_of(tensor.type)
+        count, width = tensor.shape if len(tensor.shape) == 2 else (1, tensor.shape[0])
+        row_bytes = width // block * block_bytes
+        stored = self._content[tensor.offset : tensor.offset + count * row_bytes].reshape(count, row_bytes)
+        is_vector = len(tensor.shape) == 1
+        try:
+            values = dequantize(np.ascontiguousarray(stored if is_vector else stored[rows]), kind)
+        except NotImplementedError:
+            problem = _("{file} stores “{name}” as {dtype}, which can't be read here.")
+            raise CheckpointError(problem.format(file=self._file_name, name=name, dtype=kind.name)) from None
+        values = values[0, rows] if is_vector else values[:, columns]
+        return torch.from_numpy(np.array(values, dtype=np.float32))
+
+
+def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
+    """The config.json that the metadata amounts to.
+
+    Raises CheckpointError, which names it, for an architecture that isn't known, metadata that isn't, and metadata that
+    asks for what the run can't do.
+    """
+    rule = GGUF_RULES.get(index.architecture)
+    if rule is None:
+        problem = _("{file} has the architecture “{name}”; those that can be read here are {known}.")
+        known = ", ".join(GGUF_RULES)
+        raise CheckpointError(problem.format(file=file_name, name=index.architecture[:40], known=known))
+    prefix = f"{index.architecture}."
+    for key in index.metadata:
+        field = key.removeprefix(prefix) if key.startswith(prefix) else None
+        is_known = field in _CONFIG_FIELDS or field in _CHECKED_FIELDS if field else _is_harmless(key)
+        if not is_known:
+            _refuse(file_name, key, index.metadata[key])
+    of_model = {key.removeprefix(prefix): value for key, value in index.metadata.items() if key.startswith(prefix)}
+    stated = {field: of_model[key] for key, field in _CONFIG_FIELDS.items() if key in of_model}
+    config = {"model_type": rule.model_type, "num_key_value_heads": stated.get("num_attention_heads"), **stated}
+    config["tie_word_embeddings"] = "output.weight" not in index.tensors
+    if "token_embd.weight" in index.tensors:
+        config["vocab_size"] = index.tensors["token_embd.weight"].shape[0]
+    heads, width = config.get("num_attention_heads"), config.get("hidden_size")
+    if isinstance(heads, int) and isinstance(width, int) and heads > 0:
+        config.setdefault("head_dim", width // heads)
+    _check_metadata(index, config, file_name)
+    return config
+
+
+def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
+    """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says."""
+    prefix = f"{index.architecture}."
+    same = {
+        "general.type": "model",
+        "split.count": 1,
+        f"{prefix}vocab_size": config.get("vocab_size"),
+        f"{prefix}attention.value_length": config.get("head_dim"),
+        f"{prefix}rope.dimension_count": config.get("head_dim"),
+        f"{prefix}rope.scaling.type": "none",
+    }
+    for key, expected in same.items():
+        if index.metadata.get(key, expected) != expected:
+            _refuse(file_name, key, index.metadata[key])
+
+
+def _is_harmless(key: str) -> bool:
+    """Whether metadata says nothing about what the model computes."""
+    return key.startswith(("general.", "tokenizer.", "quantize.", "split."))
+
+
+def _refuse(file_name: str, key: str, value: object) -> None:
+    problem = _("{file} states “{key}” as {value}, which can't be run here.")
+    shown = _("a list") if isinstance(value, GgufArray) else str(value)[:40]
+    raise CheckpointError(problem.format(file=file_name, key=key[:80], value=shown))
+
+
+def gguf_name(name: str) -> str:
+    """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight"."""
+    module, _dot, kind = name.rpartition(".")
+    block = ""
+    if module.startswith("layers."):
+        _layers, number, module = module.split(".", 2)
+        block = f"blk.{number}."
+    return f"{block}{_MODULES[module]}.{kind}"
+
+
+def is_permuted(index: GgufIndex, name: str) -> bool:
+    """Whether the rows of this tensor are permuted in each head."""
+    return GGUF_RULES[index.architecture].permutes and name.endswith(_PERMUTED)
+
+
+def text_items(path: Path, index: GgufIndex, key: str) -> Iterator[Any]:
+    """Yield the items of the array under a key; none if there is no such array."""
+    array = index.metadata.get(key)
+    if isinstance(array, GgufArray):
+        yield from read_array(path, array)

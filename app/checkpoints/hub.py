@@ -1,0 +1,186 @@
+"""Fetch a checkpoint from the Hugging Face Hub by its name: pinned to a commit, and no more files than are needed.
+
+Only whoever runs the terminal's commands fetches weights; no page does. The token in HF_TOKEN, if there is one, is sent
+to the hub and nowhere else; HF_ENDPOINT names another hub.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.checkpoints.checkpoint import CheckpointError
+from app.checkpoints.readable import readable_architecture
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+Report = Callable[[int, int], None]
+
+_CONFIG, _INDEX, _ONE_FILE = "config.json", "model.safetensors.index.json", "model.safetensors"
+_SMALL = (_CONFIG, _INDEX, "tokenizer.json", "tokenizer_config.json")
+MAX_SMALL_BYTES = 60_000_000  # of each of these files
+
+
+def fetch_checkpoint(
+    name: str, folder: Path, *, revision: str = "main", layer: int | None = None, report: Report | None = None
+) -> Path:
+    """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`.
+
+    `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again, and while the hub can't
+    be reached, the commit that was fetched last is used. Of shards, only those with the embedding, the final norm and
+    the layers up to `layer` are fetched; all for None. The config is read first, so that a model that can't be run
+    costs no more than that. `report` is called with the bytes so far and the bytes in all.
+
+    Raises CheckpointError, with one sentence, for a model that is missing, gated or can't be run, for a hub that can't
+    be reached, and for a disk without room.
+    """
+    from httpx2 import HTTPError  # of the library's client
+    from huggingface_hub import HfApi, errors
+
+    hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=os.environ.get("HF_TOKEN") or False)
+    try:
+        info = hub.model_info(name, revision=revision, files_metadata=True)
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
+        return _Fetch(hub, name, str(info.sha), folder, sizes).all_files(layer, report or _no_report)
+    except errors.HFValidationError:
+        problem = _("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")
+    except errors.GatedRepoError:
+        problem = _("“{name}” is gated: accept its terms on the Hub, and set HF_TOKEN to a token of your account.")
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.RemoteEntryNotFoundError):
+        problem = _("There is no model “{name}” on the Hub, or it is private, or not at this revision.")
+    except errors.HfHubHTTPError:
+        problem = _("The Hub returned an error for “{name}”. Try again in a moment.")
+    except (HTTPError, OSError):
+        fetched = _fetched_before(name, folder)
+        if fetched is not None:
+            return fetched
+        problem = _("Could not reach the Hub for “{name}”, and it has not been fetched before.")
+    raise CheckpointError(problem.format(name=name[:100])) from None
+
+
+class _Fetch:
+    """The files of one commit, fetched into the cache one after the other."""
+
+    def __init__(self, hub: HfApi, name: str, commit: str, cache: Path, sizes: Mapping[str, int]) -> None:
+        self.hub, self.name, self.commit, self.cache, self.sizes = hub, name, commit, cache, sizes
+
+    def all_files(self, layer: int | None, report: Report) -> Path:
+        """Fetch the small files, look at the config, then fetch the weights; return the folder that they are in."""
+        for file in (file for file in _SMALL if self.sizes.get(file, 0) > MAX_SMALL_BYTES):
+            problem = _("{file} of “{name}” has more than {most:,} bytes.")
+            raise CheckpointError(problem.format(file=file, name=self.name, most=MAX_SMALL_BYTES))
+        if _CONFIG not in self.sizes:
+            raise CheckpointError(_("“{name}” has no config.json on the Hub.").format(name=self.name))
+        folder = self.file(_CONFIG).parent
+        readable_architecture(self.json(folder / _CONFIG), self.name)
+        for file in _SMALL[1:]:
+            if file in self.sizes:
+                self.file(file)
+        weights = self.weight_files(folder, layer)
+        total = sum(self.sizes.get(file, 0) for file in weights)
+        missing = sum(self.sizes.get(file, 0) for file in weights if not (folder / file).exists())
+        if missing > shutil.disk_usage(self.cache).free:
+            problem = _("“{name}” needs {needed:.1f} GB more than the disk has room for.")
+            needed = (missing - shutil.disk_usage(self.cache).free) / 1e9
+            raise CheckpointError(problem.format(name=self.name, needed=needed))
+        progress = _progress(total, report)
+        for file in weights:
+            if (folder / file).exists():
+                progress.count(self.sizes.get(file, 0))
+            else:
+                self.file(file, progress)
+        return folder
+
+    def weight_files(self, folder: Path, layer: int | None) -> list[str]:
+        """The one file of weights, or the shards that are needed; raises CheckpointError if there are neither."""
+        if _INDEX not in self.sizes:
+            if _ONE_FILE not in self.sizes:
+                raise CheckpointError(_("“{name}” has no safetensors on the Hub.").format(name=self.name))
+            return [_ONE_FILE]
+        shards = self.json(folder / _INDEX).get("weight_map")
+        if not isinstance(shards, dict):
+            raise CheckpointError(_("{file} of “{name}” is damaged.").format(file=_INDEX, name=self.name))
+        needed = {shard for tensor, shard in shards.items() if layer is None or _number_of_layer(tensor) <= layer}
+        return sorted(shard for shard in needed if shard in self.sizes)
+
+    def json(self, path: Path) -> dict[str, Any]:
+        """The JSON object in a fetched file; raises CheckpointError for anything else."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise CheckpointError(_("{file} of “{name}” is damaged.").format(file=path.name, name=self.name))
+        return content
+
+    def file(self, name: str, progress: type[_Bar] | None = None) -> Path:
+        """Fetch a file, unless the cache has it."""
+        return Path(
+            self.hub.hf_hub_download(
+                self.name,
+                name,
+                revision=self.commit,
+                cache_dir=self.cache,
+                tqdm_class=progress or _progress(0, _no_report),
+            )
+        )
+
+
+class _Bar:
+    """What the library tells its progress to: it is called as tqdm is, and prints nothing."""
+
+    @classmethod
+    def count(cls, more: float | None = 1) -> None:
+        """Count more bytes."""
+
+
+def _progress(total: int, report: Report) -> type[_Bar]:
+    """A class of progress bars that count together, and report the bytes so far and the `total`."""
+
+    class Counted(_Bar):
+        done = 0
+
+        def __init__(self, *_arguments: object, initial: int = 0, **_options: object) -> None:
+            self.n, self.total = initial, total
+            self.count(initial)
+
+        @classmethod
+        def count(cls, more: float | None = 1) -> None:
+            cls.done += int(more or 0)
+            report(min(cls.done, total), total)
+
+        def update(self, more: float | None = 1) -> None:
+            self.count(more)
+
+        def __enter__(self) -> Counted:
+            return self
+
+        def __exit__(self, *_error: object) -> None:
+            pass
+
+        def __getattr__(self, _name: str) -> Callable[..., None]:
+            return lambda *_arguments, **_options: None
+
+    return Counted
+
+
+def _number_of_layer(tensor: str) -> int:
+    """The layer that a tensor is in, by the first number in its name; -1 outside the layers."""
+    return next((int(part) for part in tensor.split(".") if part.isdecimal()), -1)
+
+
+def _no_report(_done: int, _total: int) -> None:
+    pass
+
+
+def _fetched_before(name: str, folder: Path) -> Path | None:
+    """The commit of a model that was fetched last, None if there is none."""
+    snapshots = folder / f"models--{name.replace('/', '--')}" / "snapshots"
+    commits = [path for path in snapshots.glob("*") if (path / _CONFIG).is_file()] if snapshots.is_dir() else []
+    return max(commits, key=lambda path: path.stat().st_mtime, default=None)

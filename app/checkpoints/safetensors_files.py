@@ -1,0 +1,114 @@
+"""Safetensors: one file or several shards, of which only the slices that are asked for are read.
+
+A slice is a view of a mapping of the file until it is converted, so that neither the other heads of a matrix nor the
+other layers of a shard take memory.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.checkpoints.checkpoint import CheckpointError, StoredTensor
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_HEADER_BYTES = 8_000_000  # a shard of the largest models has a hundredth of it
+_READ = ("F64", "F32", "F16", "BF16")
+
+
+def header(path: Path) -> Mapping[str, StoredTensor]:
+    """The tensors of one file, by name; read anew only if the file has changed.
+
+    Raises CheckpointError if the header is damaged or larger than MAX_HEADER_BYTES. Whether the tensors fit into the
+    file is for the library to check, before anything of them is read.
+    """
+    status = path.stat()
+    return _header(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            if length > min(MAX_HEADER_BYTES, size - 8):
+                raise ValueError
+            entries = json.loads(file.read(length))
+        entries.pop("__metadata__", None)
+        return {name: _entry(name, entry) for name, entry in entries.items()}
+    except (struct.error, ValueError, RecursionError, AttributeError, KeyError, TypeError):
+        raise damaged(path) from None
+
+
+def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
+    """One tensor of a header; raises ValueError or TypeError if it makes no sense."""
+    shape, dtype = tuple(entry["shape"]), entry["dtype"]
+    if not isinstance(dtype, str) or not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError
+    return StoredTensor(name, shape, dtype)
+
+
+def damaged(path: Path) -> CheckpointError:
+    """The error of a file that makes no sense."""
+    return CheckpointError(_("{file} is damaged, or no safetensors file.").format(file=path.name))
+
+
+class SafetensorsFiles:
+    """The tensors of one model in one file or several shards."""
+
+    is_quantized = False
+
+    def __init__(self, files: Mapping[str, Path | str]) -> None:
+        """`files` has the file of each tensor, or the name of a file that is missing. Nothing is opened yet."""
+        self.names = files.keys()
+        self._files = files
+        self._opened = cache(_open)
+
+    def stored(self, name: str) -> StoredTensor:
+        """Name, shape and dtype of a tensor; raises CheckpointError if its file is missing or damaged."""
+        path = self._file(name)
+        entry = header(path).get(name)
+        if entry is None:
+            raise CheckpointError(_("{file} has no tensor “{name}”.").format(file=path.name, name=name))
+        return entry
+
+    def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
+        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead."""
+        import torch
+        from safetensors import SafetensorError
+
+        stored, path = self.stored(name), self._file(name)
+        if stored.dtype not in _READ:
+            problem = _("{file} stores “{name}” as {dtype}, which can't be read here.")
+            raise CheckpointError(problem.format(file=path.name, name=name, dtype=stored.dtype[:20]))
+        try:
+            lazy = self._opened(path).get_slice(name)
+            values = lazy[rows] if len(stored.shape) == 1 else lazy[rows, columns]
+        except SafetensorError:
+            raise damaged(path) from None
+        wanted: torch.Tensor = values.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+        return wanted
+
+    def _file(self, name: str) -> Path:
+        """The file of a tensor; raises CheckpointError if it is missing."""
+        path = self._files[name]
+        if isinstance(path, str):
+            raise CheckpointError(_("The file {file}, which holds “{name}”, is missing.").format(file=path, name=name))
+        return path
+
+
+def _open(path: Path) -> Any:
+    """The open file of the library; raises CheckpointError if tensors overlap or don't fit into the file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError):
+        raise damaged(path) from None

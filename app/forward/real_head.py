@@ -1,0 +1,418 @@
+"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way.
+
+What the layers below make of the text is computed first (`hidden_states.py`); then the head is the program of a single
+head (`program.py`), with the checkpoint's tensors in place of random ones. Whatever of a model cannot be reproduced is
+refused by name; nothing is approximated.
+
+The result holds numpy arrays and plain values, no torch, so that it can be pickled, stored and shown by a process that
+never loads torch.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pydantic import TypeAdapter
+
+from app.checkpoints.checkpoint import StoredPart, Token
+from app.forward.devices import device_name, peak_bytes_since, start_memory_count, wait_for_device
+from app.forward.head_scores import HeadScore
+from app.forward.hidden_states import (
+    HiddenStates,
+    Report,
+    check_real,
+    hidden_state,
+    normalize,
+    scores_of_heads,
+    sentence_key,
+)
+from app.forward.lines import ForwardError, ProgramLine, made_line
+from app.forward.memory_needed import bytes_needed, bytes_of_real_head
+from app.forward.program import at_layer, program_of_tensors, runnable_table
+from app.forward.run import (
+    MAX_REHEARSED_TOKENS,
+    USABLE_SHARE,
+    available_device,
+    check_memory,
+    execute,
+    prepare,
+    with_shapes,
+)
+from app.forward.scores import has_window, mask_lines, score_lines
+from app.models.architecture import Architecture, TokensError
+from app.models.read_config import build_architecture
+from app.shapes.table import TensorTable
+from app.topics.single_head import SINGLE_HEAD
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from app.checkpoints.checkpoint import Checkpoint, HeadWeights
+
+MAX_REAL_TOKENS = 4096
+MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of more they are left out
+# How far the fused kernel's output may be from the plain head's, as a share of its largest number.
+TOLERANCES: Mapping[str, float] = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 3e-2}
+# What the file of `save_npz` holds besides the tokens.
+SAVED = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
+
+
+@dataclass(frozen=True)
+class SdpaComparison:
+    """torch's fused kernel `scaled_dot_product_attention` beside the plain head, both from the same Q, K, V to C.
+
+    milliseconds: of the second of two runs.
+    bytes: of the tensors that each makes, computed: S, A and C, or C alone. If the window hides tokens, the kernel is
+    given the mask as a tensor (`needs_mask`), of one byte a score; otherwise it makes no N × N tensor.
+    peak_bytes: the most that each took, measured; None if the device has no such figure, or one below `bytes`.
+    largest_difference: of the two outputs, as a share of the plain one's largest number; `agrees` if that is at most
+    `tolerance`.
+    """
+
+    plain_milliseconds: float
+    fused_milliseconds: float
+    plain_bytes: int
+    fused_bytes: int
+    plain_peak_bytes: int | None
+    fused_peak_bytes: int | None
+    needs_mask: bool
+    largest_difference: float
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both outputs are the same, within the tolerance of the number format."""
+        return self.largest_difference <= self.tolerance
+
+
+@dataclass(frozen=True)
+class RealHead:
+    """What one run of a head of a checkpoint showed.
+
+    layer, head, kv_head: counted from 0; kv_head is the key/value head that this query head reads.
+    parts: what of the file each of the head's parameters is.
+    milliseconds, peak_bytes, needed_bytes: of what the program makes, without the tensors that it reads and the layers
+    below; as in HeadRun, the first two are measured and the last is computed. peak_bytes is None if less was measured.
+    arrays: float32. embeddings (N, d), what the first layer receives; input (N, d), what the head reads, after the
+    layer's norm; queries and keys (N, d_h) after their norm and RoPE; values (N, d_v); scores (N, N), scaled, after a
+    softcap and before the mask; weights (N, N), context (N, d_v), output (N, d) without the layer's output bias.
+    layer_weights: float16 (H, N, N), the weights of all heads of the layer; (0, N, N) if they would be more than
+    MAX_CELLS_OF_LAYER numbers.
+    mask: bool (N, N), True where the query of the row may see the key of the column.
+    parameters: float32, what the program read besides X, by variable; of GGUF alone, empty for safetensors.
+    lines: the program that ran, with the shapes that torch reported.
+    head_scores: what each head of this layer and of those below did in the text, without layers of a text that is too
+    long for it.
+    sdpa: None unless it was asked for, and for a model with a softcap, which the fused kernel lacks.
+    config: what the architecture was read from.
+    """
+
+    checkpoint: str
+    revision: str
+    is_quantized: bool
+    config: Mapping[str, Any]
+    architecture: Architecture
+    layer: int
+    head: int
+    kv_head: int
+    tokens: tuple[Token, ...]
+    parts: tuple[StoredPart, ...]
+    device: str
+    device_name: str
+    dtype: str
+    milliseconds: float
+    peak_bytes: int | None
+    needed_bytes: int
+    arrays: Mapping[str, np.ndarray]
+    layer_weights: np.ndarray
+    mask: np.ndarray
+    parameters: Mapping[str, np.ndarray]
+    lines: tuple[ProgramLine, ...]
+    head_scores: tuple[HeadScore, ...]
+    sdpa: SdpaComparison | None = None
+
+    def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
+        """The keys with the largest weights of a query, at most so many, each with its weight; the largest first."""
+        weights = self.arrays["weights"][row]
+        order = (-weights).argsort(kind="stable")[:most]
+        return [(int(key), float(weights[key])) for key in order if self.mask[row, key]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The run as plain data for JSON, with shapes and each token's strongest keys in place of the arrays."""
+        return self._facts() | {
+            "lines": [asdict(line) | {"text": line.text} for line in self.lines],
+            "shapes": {name: list(array.shape) for name, array in self.arrays.items()},
+            "strongest": [
+                [{"key": key, "weight": weight} for key, weight in self.strongest_keys(row, 5)]
+                for row in range(len(self.tokens))
+            ],
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain data for JSON; bytes of tokens are in hexadecimal digits."""
+        return {name: getattr(self, name) for name in _FACTS} | {
+            "model": self.architecture.name,
+            "config": dict(self.config),
+            "tokens": [asdict(token) | {"raw": token.raw.hex()} for token in self.tokens],
+            "parts": [asdict(part) for part in self.parts],
+            "lines": [asdict(line) for line in self.lines],
+            "head_scores": [asdict(score) for score in self.head_scores],
+            "sdpa": self.sdpa and asdict(self.sdpa),
+        }
+
+    def to_bytes(self) -> bytes:
+        """The run as a compressed npz file, whose entry "facts" is JSON; `from_bytes` reads it."""
+        import numpy as np
+
+        arrays = {f"array {name}": array for name, array in self.arrays.items()}
+        arrays |= {f"parameter {name}": array for name, array in self.parameters.items()}
+        arrays |= {"layer_weights": self.layer_weights, "mask": self.mask}
+        text = np.frombuffer(json.dumps(self._facts()).encode(), dtype=np.uint8)
+        file = io.BytesIO()
+        np.savez_compressed(file, facts=text, **arrays)  # type: ignore[arg-type]
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> RealHead:
+        """Read what `to_bytes` made. Nothing in it is executed."""
+        import numpy as np
+
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            stored = {name: file[name] for name in file.files}
+        facts = json.loads(stored.pop("facts").tobytes())
+        tokens = [token | {"raw": bytes.fromhex(token["raw"])} for token in facts["tokens"]]
+        return cls(
+            **{name: facts[name] for name in _FACTS},
+            config=facts["config"],
+            architecture=build_architecture(facts["config"], facts["model"]),
+            tokens=TypeAdapter(tuple[Token, ...]).validate_python(tokens),
+            parts=TypeAdapter(tuple[StoredPart, ...]).validate_python(facts["parts"]),
+            lines=TypeAdapter(tuple[ProgramLine, ...]).validate_python(facts["lines"]),
+            head_scores=tuple(HeadScore(**score) for score in facts["head_scores"]),
+            sdpa=facts["sdpa"] and SdpaComparison(**facts["sdpa"]),
+            arrays=_named(stored, "array "),
+            parameters=_named(stored, "parameter "),
+            layer_weights=stored["layer_weights"],
+            mask=stored["mask"],
+        )
+
+
+_FACTS = (
+    *("checkpoint", "revision", "is_quantized", "layer", "head", "kv_head"),
+    *("device", "device_name", "dtype", "milliseconds", "peak_bytes", "needed_bytes"),
+)
+
+
+def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in stored.items() if name.startswith(prefix)}
+
+
+def save_npz(real_head: RealHead, file: BinaryIO) -> None:
+    """Write `tokens` (the ids, int64) and the arrays of SAVED (float32) as an npz file."""
+    import numpy as np
+
+    ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
+    np.savez(file, tokens=ids, **{name: real_head.arrays[name] for name in SAVED})
+
+
+def run_real_head(
+    checkpoint: Checkpoint,
+    text: str,
+    *,
+    layer: int,
+    head: int,
+    device: str | None = None,
+    dtype: str = "float32",
+    compare: bool = False,
+    states: HiddenStates | None = None,
+    report: Report = lambda _done, _total: None,
+    most_tokens: int = MAX_REAL_TOKENS,
+    usable_share: float = USABLE_SHARE,
+) -> RealHead:
+    """Run a head of a checkpoint's layer over a text, on this machine.
+
+    `layer` and `head` count from 0. `states` are the inputs of layers that earlier calls computed. `report` is called
+    with the layers below that have run, and how many there are to run. With `compare`, the fused kernel runs as well.
+    Without a device: CUDA, else MPS, else the CPU. Raises ForwardError for an argument out of range, a text without
+    tokens or with more than `most_tokens`, a model that cannot run here, and if more than `usable_share` of the
+    device's free memory would be needed; CheckpointError for a file that cannot be used.
+    """
+    check_real(checkpoint)
+    a = at_layer(checkpoint.architecture, layer)
+    device = available_device(device)
+    if device == "meta":
+        raise ForwardError(_("A real head needs a device that computes numbers, not meta."))
+    tokens = checkpoint.tokens(text)
+    _check_length(a, len(tokens), most_tokens)
+    program_of_tensors(a, len(tokens), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
+    check_memory(bytes_of_real_head(a, len(tokens), layer, dtype), device, SINGLE_HEAD.key, usable_share)
+    ids = [token.id for token in tokens]
+    states = HiddenStates(0) if states is None else states
+    state = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
+    embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states).x
+    key = (*sentence_key(checkpoint, ids, device, dtype), layer, "weights")
+    if (layer_weights := states.find(key)) is None:
+        layer_weights = _weights_of_layer(checkpoint, layer, state.x)
+        states.add(key, layer_weights, layer_weights.nbytes)
+    weights = checkpoint.head_weights(layer, head)
+    tensors = _tensors(checkpoint, weights, state.x)
+    lines = program_of_tensors(a, len(ids), tuple(tensors), layer=layer, head=head, dtype=dtype, device=device)
+    rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
+    executed = execute(lines, {"tensors": tensors}, device=device, rehearsed=rehearsed)
+    made = executed.variables
+    needed = bytes_needed(a, len(ids), dtype) - sum(tensor.nbytes for tensor in tensors.values())
+    table = runnable_table(SINGLE_HEAD.key, a, len(ids))
+    names = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "weights": "A", "context": "C", "output": "O"}
+    arrays = {"embeddings": _array(embedded)} | {key: _array(made[name]) for key, name in names.items()}
+    arrays["scores"] = _array(_unmasked_scores(a, table, made))
+    is_gguf = checkpoint.kind == "gguf"
+    return RealHead(
+        checkpoint=checkpoint.name,
+        revision=checkpoint.revision,
+        is_quantized=checkpoint.is_quantized,
+        config=checkpoint.config,
+        architecture=checkpoint.architecture,
+        layer=layer,
+        head=head,
+        kv_head=head // a.query_heads_per_kv_head,
+        tokens=tokens,
+        parts=weights.parts,
+        device=device,
+        device_name=device_name(device),
+        dtype=dtype,
+        milliseconds=executed.milliseconds or 0.0,
+        peak_bytes=executed.peak_bytes if (executed.peak_bytes or 0) >= needed else None,
+        needed_bytes=needed,
+        arrays={key: arrays[key] for key in ("embeddings", *SAVED)},
+        layer_weights=layer_weights,
+        mask=_mask(a, len(ids), made),
+        parameters={name: _array(tensor) for name, tensor in tensors.items() if name != "X" and is_gguf},
+        lines=tuple(with_shapes(line, made) for line in lines),
+        head_scores=state.head_scores + scores_of_heads(layer_weights, ids, layer),
+        sdpa=_compare(a, table, made, dtype, device) if compare and a.score_softcap is None else None,
+    )
+
+
+def _check_length(a: Architecture, tokens: int, most: int) -> None:
+    """Raise ForwardError for a text without tokens, one with more than `most`, or with more than the model takes."""
+    if not tokens:
+        raise ForwardError(_("The text has no tokens: type a sentence."))
+    if tokens > most:
+        message = _("The text has {count} tokens; at most {most} can run: shorten it.")
+        raise ForwardError(message.format(count=f"{tokens:,}", most=f"{most:,}"))
+    try:
+        a.check_tokens(tokens)
+    except TokensError as refusal:
+        raise ForwardError(str(refusal)) from None
+
+
+def _tensors(checkpoint: Checkpoint, weights: HeadWeights, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What the program of a head reads, by its names: the normalized input X, then the head's parameters.
+
+    The output bias is left out: it is the layer's, which adds it once.
+    """
+    from app.checkpoints.checkpoint import NormWeights
+
+    parameters = dict(weights.tensors)
+    norm = NormWeights(parameters.pop("g_X"), parameters.pop("b_X", None))
+    parameters.pop("b_O", None)
+    return {"X": normalize(checkpoint, norm, x), **{name: tensor.to(x) for name, tensor in parameters.items()}}
+
+
+def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np.ndarray:
+    """The attention weights of all heads of a layer, float16 (H, N, N), head by head; (0, N, N) if they are too many.
+
+    `x` is what the layer receives.
+    """
+    import numpy as np
+
+    a, tokens = at_layer(checkpoint.architecture, layer), len(x)
+    if a.H * tokens**2 > MAX_CELLS_OF_LAYER:
+        return np.zeros((0, tokens, tokens), np.float16)
+    result = np.empty((a.H, tokens, tokens), np.float16)
+    for head in range(a.H):
+        tensors = _tensors(checkpoint, checkpoint.head_weights(layer, head), x)
+        dtype, device = str(x.dtype).removeprefix("torch."), x.device.type
+        lines = program_of_tensors(a, tokens, tuple(tensors), layer=layer, head=head, dtype=dtype, device=device)
+        until = next(place for place, line in enumerate(lines) if line.makes == "weights")
+        result[head] = prepare(lines[: until + 1])({"tensors": tensors})["A"].float().cpu().numpy()
+    return result
+
+
+def _unmasked_scores(a: Architecture, table: TensorTable, made: Mapping[str, Any]) -> torch.Tensor:
+    """The scores of the run once more, without the mask, which the program has put on its S."""
+    lines = (made_line(table, "scores"), *score_lines(a, len(made["X"]), masked=False))
+    variables = {name: made[name] for name in ("torch", "N", "d_h", "Q", "K")}
+    scores: torch.Tensor = prepare(lines[:-1])(variables)["S"]  # the last line is the softmax
+    return scores
+
+
+def _mask(a: Architecture, tokens: int, made: Mapping[str, Any]) -> np.ndarray:
+    """Where a query may see a key, (N, N): what the program's mask leaves of scores that are all 0."""
+    import torch
+
+    scores = torch.zeros(tokens, tokens, device=made["X"].device)
+    variables = {"torch": torch, "S": scores, "position": made["position"]}
+    mask: np.ndarray = (prepare(mask_lines(a, tokens))(variables)["S"] == 0).cpu().numpy()
+    return mask
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().float().cpu().contiguous().numpy()
+    return array
+
+
+def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype: str, device: str) -> SdpaComparison:
+    """Run the plain head from Q, K and V to C and the fused kernel on the same, each twice, and compare them."""
+    import torch
+
+    queries, keys, values = made["Q"], made["K"], made["V"]
+    tokens, element = len(queries), queries.element_size()
+    compute = prepare((made_line(table, "scores"), *score_lines(a, tokens), made_line(table, "context")))
+    variables = {name: made[name] for name in ("torch", "N", "d_h", "Q", "K", "V", "position")}
+    needs_mask = has_window(a, tokens)
+    mask = torch.from_numpy(_mask(a, tokens, made)).to(device) if needs_mask else None
+
+    def plain() -> torch.Tensor:
+        context: torch.Tensor = compute(variables)["C"]
+        return context
+
+    def fused() -> torch.Tensor:
+        q, k, v = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(q, k, v, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor)[0, 0]
+
+    expected, plain_milliseconds, plain_peak = _measured(plain, device)
+    found, fused_milliseconds, fused_peak = _measured(fused, device)
+    plain_bytes = (2 * tokens**2 + tokens * a.d_v) * element
+    fused_bytes = tokens * a.d_v * element + (tokens**2 if needs_mask else 0)
+    return SdpaComparison(
+        plain_milliseconds,
+        fused_milliseconds,
+        plain_bytes,
+        fused_bytes,
+        plain_peak if plain_peak is not None and plain_peak >= plain_bytes else None,
+        fused_peak if fused_peak is not None and fused_peak >= fused_bytes else None,
+        needs_mask,
+        float((found - expected).abs().max() / expected.abs().max()),
+        TOLERANCES[dtype],
+    )
+
+
+def _measured(work: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor, float, int | None]:
+    """The result of a piece of work, done twice, with milliseconds and most bytes of the second time."""
+    work()
+    start = start_memory_count(device)
+    wait_for_device(device)
+    began = time.perf_counter()
+    result = work()
+    wait_for_device(device)
+    milliseconds = (time.perf_counter() - began) * 1000
+    return result, milliseconds, peak_bytes_since(device, start)

@@ -1,0 +1,167 @@
+"""The families whose weights can be read and run: what their rows need besides, to compute with real weights.
+
+A family that is missing here is refused by name, and so is any field of a config that is neither in COMMON_FIELDS nor
+in the family's `fields`: what nobody has looked at may change what the model computes. Defaults are those of the
+family's config class in transformers 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
+# What transformers calls the functions between the matrices of a feed-forward block.
+ACTIVATIONS: Mapping[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
+
+
+@dataclass(frozen=True)
+class CheckpointRule:
+    """How the models of a family compute beyond what an Architecture says, and which fields of a config are known.
+
+    `norm_eps` and `activation` are a field of the config and its default. `norm_offset` is added to the stored scale of
+    every norm. `logit_softcap` is the default of "final_logit_softcapping", None in a family that has no such cap.
+    `fields` are the fields that only this family has: the reader takes account of them, or they don't change what the
+    model computes. `fixed` are fields that have to be absent, null or exactly this value. `buffers` are the ends of
+    names of stored tensors that transformers ignores, since it computes them. `renamed` are tensors whose names in the
+    file differ from those of the layout.
+    """
+
+    norm_eps: tuple[str, float] = ("rms_norm_eps", 1e-6)
+    activation: tuple[str, str] = ("hidden_act", "silu")
+    norm_offset: float = 0.0
+    logit_softcap: float | None = None
+    fields: str = ""
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    buffers: tuple[str, ...] = (".rotary_emb.inv_freq",)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+# Read by build_architecture, or without influence on the numbers: training, generation, what was saved by whom.
+COMMON_FIELDS = """
+    model_type architectures hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads
+    head_dim vocab_size max_position_embeddings tie_word_embeddings rope_theta rope_scaling rope_parameters
+    sliding_window layer_types
+    _name_or_path _commit_hash name_or_path auto_map transformers_version torch_dtype dtype use_cache
+    cache_implementation bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id
+    initializer_range attention_dropout hidden_dropout classifier_dropout attn_pdrop embd_pdrop resid_pdrop
+    task_specific_params id2label label2id num_labels problem_type return_dict output_attentions output_hidden_states
+    chunk_size_feed_forward language license
+"""
+# Fields that have to be absent, null or this value in every family.
+COMMON_FIXED: Mapping[str, object] = {
+    "add_cross_attention": False,
+    "is_encoder_decoder": False,
+    "pretraining_tp": 1,
+    "pruned_heads": {},
+    "quantization_config": None,
+    "rope_interleaved": False,
+    "tie_encoder_decoder": False,
+    "use_bidirectional_attention": False,
+    "use_mrope": False,
+}
+# What may stand in "rope_scaling" or "rope_parameters", by its type.
+_ANY_SCALING = "rope_type type rope_theta partial_rotary_factor original_max_position_embeddings"
+ROPE_FIELDS: Mapping[str, frozenset[str]] = {
+    kind: frozenset(f"{_ANY_SCALING} {numbers}".split())
+    for kind, numbers in {
+        "default": "",
+        "linear": "factor",
+        "dynamic": "factor",
+        "llama3": "factor low_freq_factor high_freq_factor",
+        "yarn": "factor attention_factor beta_fast beta_slow mscale mscale_all_dim truncate",
+        "longrope": "factor attention_factor long_factor short_factor",
+        "su": "factor attention_factor long_factor short_factor",
+    }.items()
+}
+
+_QWEN = CheckpointRule(fields="use_sliding_window max_window_layers", fixed={"attention_bias": False})
+CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
+    "llama": CheckpointRule(fields="attention_bias mlp_bias max_sequence_length"),
+    "mistral": CheckpointRule(fixed={"attention_bias": False}),
+    "qwen2": _QWEN,
+    "qwen3": CheckpointRule(fields=f"{_QWEN.fields} attention_bias"),
+    "gemma2": CheckpointRule(
+        activation=("hidden_activation", "gelu_pytorch_tanh"),
+        norm_offset=1.0,
+        logit_softcap=30.0,
+        fields="attention_bias query_pre_attn_scalar attn_logit_softcapping final_logit_softcapping hidden_act",
+    ),
+    "phi3": CheckpointRule(
+        norm_eps=("rms_norm_eps", 1e-5),
+        fields="original_max_position_embeddings partial_rotary_factor",
+        fixed={"attention_bias": False},
+    ),
+    "gpt2": CheckpointRule(
+        norm_eps=("layer_norm_epsilon", 1e-5),
+        activation=("activation_function", "gelu_new"),
+        fields="n_embd n_head n_layer n_inner n_positions n_ctx scale_attn_weights scale_attn_by_inverse_layer_idx "
+        "reorder_and_upcast_attn summary_activation summary_first_dropout summary_proj_to_labels summary_type "
+        "summary_use_proj gradient_checkpointing",
+        buffers=(".attn.bias", ".attn.masked_bias"),
+    ),
+    "gpt_neox": CheckpointRule(
+        norm_eps=("layer_norm_eps", 1e-5),
+        activation=("hidden_act", "gelu"),
+        fields="rotary_pct rotary_emb_base use_parallel_residual attention_bias partial_rotary_factor is_decoder",
+        buffers=(".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"),
+        renamed={"lm_head.weight": "embed_out.weight"},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class GgufRule:
+    """What llama.cpp's converter made of a family: the model_type of its config, and whether it permutes Q and K.
+
+    With `permutes`, the rows of W_Q and W_K are reordered in each head, so that the two numbers that RoPE rotates
+    together are neighbours.
+    """
+
+    model_type: str
+    permutes: bool
+
+
+# By `general.architecture`.
+GGUF_RULES: Mapping[str, GgufRule] = {
+    "llama": GgufRule("llama", permutes=True),
+    "qwen2": GgufRule("qwen2", permutes=False),
+    "qwen3": GgufRule("qwen3", permutes=False),
+}
+
+
+@dataclass(frozen=True)
+class PreTokenizer:
+    """How a text is split before the merges of byte-level BPE.
+
+    `expression` finds the pieces, "" stands for GPT-2's. With `single_digits`, each digit is a piece. With `composes`,
+    characters are first put together with their accents (NFC). With `whole_words`, a piece that is in the vocabulary is
+    a token, whatever the merges say. `begins` says whether a text gets the first token where the file doesn't say.
+    """
+
+    expression: str = ""
+    single_digits: bool = False
+    composes: bool = False
+    whole_words: bool = False
+    begins: bool = False
+
+
+_QWEN2_PIECES = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# What `tokenizer.ggml.model` is for byte-level BPE; of this kind, by `tokenizer.ggml.pre`.
+BYTE_LEVEL = "gpt2"
+PRE_TOKENIZERS: Mapping[str, PreTokenizer] = {
+    "gpt-2": PreTokenizer(),
+    "smollm": PreTokenizer(single_digits=True),
+    "qwen2": PreTokenizer(_QWEN2_PIECES, composes=True),
+    "llama-bpe": PreTokenizer(_QWEN2_PIECES.replace(r"|\p{N}|", r"|\p{N}{1,3}|"), whole_words=True, begins=True),
+}

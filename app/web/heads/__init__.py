@@ -1,0 +1,1 @@
+"""Real heads: a typed sentence, the stored weights of one head of a checkpoint, and the shapes of every step."""

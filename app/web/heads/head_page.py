@@ -1,0 +1,210 @@
+"""/heads/KEY: a head that waits, runs, or has run, with stages that open one by one as their shapes are answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_doc import Doc
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.activities.rules import PRACTICE_RULES
+from app.classes import sheet_actions
+from app.classes.sheet_actions import SentSheet, perform
+from app.classes.sheet_work import PracticeWork, practice_sheet_key
+from app.forward.real_head import RealHead
+from app.grading.hints import HINT_LEVELS, HintLevel
+from app.machine.jobs import Job
+from app.sheets.head_stages import HeadStage, StageKey, head_stages
+from app.sheets.worksheet import Model
+from app.store import Visitor
+from app.translation import gettext as _
+from app.web.heads.head_request import find_head, find_head_job
+from app.web.heads.picture_view import PictureView, picture_view
+from app.web.heads.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
+from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.forms import FormDep
+from app.web.shared.permissions import require_practice
+from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_form import read_answers
+from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.urls import client_network, url_for
+from app.web.shared.visitor import FormSecret, remember_visitor
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
+
+# What each stage that is open lets the picture show.
+STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
+REFRESH_S = 2  # without script
+ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
+MAX_SKIPPED = 200  # characters of the list of skipped stages
+
+
+@dataclass(frozen=True)
+class HeadPage:
+    """Everything that templates/heads/head.html, _head.html and _stages.html show."""
+
+    job: Annotated[Job, Doc("The head that waits, runs, or has run.")]
+    problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")] = ""
+    real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
+    stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
+    parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
+    coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
+    picture: Annotated[PictureView | None, Doc("As much of the picture as may be seen yet; None for nothing.")] = None
+    picture_after: Annotated[str, Doc("The key of the stage below which the picture is.")] = ""
+    skipped: Annotated[str, Doc("The stages that were skipped, for the next form.")] = ""
+    asks_ms: Annotated[int, Doc("After how many milliseconds the page asks whether it has run.")] = ASKS_MS
+    form_secret: Annotated[str, Doc("What makes the visitor of a browser without a cookie.")] = ""
+    notice: Annotated[str, Doc("What came of the button that was pressed.")] = ""
+
+
+@router.get("/heads/{key}")
+def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
+    """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
+
+    `skip` lists the stages that were skipped, "all" for every one. `hint` is the level of a hint for the stage that is
+    asked. A browser without script loads the page again every REFRESH_S seconds until the head has run.
+    """
+    job = find_head_job(services, key)
+    page = HeadPage(job, _problem_of(job), asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS))
+    if job.ending == "ready":
+        skipped, level = _skipped(skip), _hint_level(hint)
+        page = _page(
+            services,
+            key,
+            request.cookies.get(VISITOR_COOKIE, ""),
+            skipped,
+            query=request.query_params,
+            hint=level,
+            is_checked=bool(level),
+        )
+        if not request.cookies.get(VISITOR_COOKIE):
+            page = replace(page, form_secret=FormSecret.new().secret)
+    response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
+    if not (is_htmx(request) or job.ending):
+        response.headers["Refresh"] = str(REFRESH_S)
+    return response
+
+
+@router.post("/heads/{key}/stages/{stage}")
+def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: str, stage: str) -> Response:
+    """Check a stage, give a hint on it, or skip it, as the button in `press` says; an attempt is stored for a check.
+
+    404 for a stage that this head doesn't have. A check counts in what the network may store; the visitor's cookie is
+    set.
+    """
+    _job, real_head = find_head(services, key)
+    of_stage = next((each for each in _stages(services, real_head) if each.key == stage and each.variant), None)
+    if of_stage is None or of_stage.variant is None:
+        raise HTTPException(404)
+    token, skipped, press = request.cookies.get(VISITOR_COOKIE, ""), _skipped(form.raw("skip")), form.raw("press")
+    visitor, level = None, None
+    if press == "skip":
+        skipped = [*skipped, stage]
+    else:
+        visitor = _store_answers(request, services, form, of_stage, token)
+        token, level = visitor.token, _hint_level(press)
+    if is_htmx(request):
+        page = _page(services, key, token, skipped, query=request.query_params, hint=level, is_checked=True)
+        response: Response = render("heads/_stages.html", page)
+    else:
+        query = {"skip": ",".join(skipped)} if skipped else {}
+        query |= {"hint": str(level)} if level else {}
+        response = RedirectResponse(f"{url_for('show_head', key=key, **query)}#stages", 303)
+    if visitor:
+        remember_visitor(request, response, visitor)
+    return response
+
+
+@router.post("/heads/{key}/cancel")
+def cancel_head(services: ServicesDep, key: str) -> Response:
+    """Cancel a head that waits or runs, and show its page; one that has run stays as it is."""
+    services.jobs.cancel(find_head_job(services, key))
+    return RedirectResponse(url_for("show_head", key=key), 303)
+
+
+@router.post("/heads/{key}/delete")
+def delete_head(services: ServicesDep, key: str) -> Response:
+    """Delete a head with its sentence now, whatever it is doing, and lead to the form."""
+    services.jobs.delete(find_head_job(services, key))
+    return RedirectResponse(url_for("show_head_form"), 303)
+
+
+def _store_answers(request: Request, services: Services, form: FormDep, stage: HeadStage, token: str) -> Visitor:
+    """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return whose it is."""
+    variant = stage.variant
+    assert variant is not None  # noqa: S101 - a stage without boxes has no form
+    sent = SentSheet(read_answers(form, variant))
+    services.storage.charge_sheet(client_network(request), token, practice_sheet_key(variant), sent.answers, again=True)
+    work = PracticeWork.find(services.store, token, variant) if token else None
+    if work is None:
+        visitor = services.store.add_visitor(FormSecret.of(form).token)
+        work = PracticeWork.find(services.store, visitor.token, variant)
+        assert work is not None  # noqa: S101 - the visitor has just been added
+    perform(sheet_actions.check_if_new, variant, work, PRACTICE_RULES, sent)
+    return work.owner
+
+
+def _page(
+    services: Services,
+    key: str,
+    token: str,
+    skipped: Collection[str],
+    *,
+    query: Mapping[str, str],
+    hint: HintLevel | None = None,
+    is_checked: bool = False,
+) -> HeadPage:
+    """The page of a head that has run, for the visitor with this token; `query` is what the picture reads of the
+    address.
+    """
+    job, real_head = find_head(services, key)
+    stages, wording = _stages(services, real_head), services.library.wording
+    views = stage_views(real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked)
+    first = next(stage.variant for stage in stages if stage.variant)
+    opened = [view.key for view in views if view.state == "open" and view.key in STEPS_OF_PICTURE]
+    steps = [step for stage in opened for step in STEPS_OF_PICTURE[stage]]
+    return HeadPage(
+        job,
+        real_head=real_head,
+        stages=views,
+        parts=part_lines(real_head),
+        coincidences=coincidences(_model_of(real_head), wording, first),
+        picture=picture_view(real_head, key, query, steps) if steps else None,
+        picture_after=opened[-1] if opened else "",
+        skipped=",".join(skipped),
+    )
+
+
+def _stages(services: Services, real_head: RealHead) -> tuple[HeadStage, ...]:
+    wording, tokens = services.library.wording, len(real_head.tokens)
+    return head_stages(_model_of(real_head), wording, tokens, real_head.head)
+
+
+def _model_of(real_head: RealHead) -> Model:
+    """The checkpoint as a model of sheets; its key can't be that of a model of the library."""
+    architecture = real_head.architecture
+    config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
+    return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
+
+
+def _problem_of(job: Job) -> str:
+    """The sentence about a head that has ended without a result; "" for any other."""
+    if job.ending == "cancelled":
+        return _("This run was cancelled.")
+    if job.ending == "lost":
+        return _("This run was lost when the server restarted. Start it again.")
+    return job.problem
+
+
+def _skipped(text: str) -> list[str]:
+    """The keys of the stages that were skipped, as they are listed in an address or a form."""
+    return [key for key in text[:MAX_SKIPPED].split(",") if key]
+
+
+def _hint_level(text: str) -> HintLevel | None:
+    """The level of a hint; None for a text that is none."""
+    return next((level for level in HINT_LEVELS if str(level) == text), None)

@@ -1,0 +1,118 @@
+"""Real heads as jobs: what is put into the queue, how it is run when its turn has come, and how it is found again.
+
+A sentence that somebody typed is in the arguments of its job and in its result, and nowhere else: not in an address,
+a log, or what a job is about. It is deleted with the job, an hour after its end at the latest.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import HTTPException
+
+from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
+from app.forward.head_run import HeadNotRun, run_checkpoint
+from app.forward.real_head import RealHead
+from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
+from app.machine.work_queue import Client
+from app.translation import gettext as _
+from app.web.shared.services import Services
+
+# A warm head takes well under a second for a short sentence, of a deep layer a few. The result is kept for an hour, so
+# that not even a network that asks all the time fills the disk.
+HEAD_LIMITS = JobLimits(total=220, visitors=200, visitor=30, member=6, visitor_hourly=300, member_hourly=60)
+MAX_SENTENCE = 600  # characters
+MAX_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
+
+# Layer and head with which the form begins, by the key of listed weights: there the example's "it" looks at "cat".
+EXAMPLES: Mapping[str, tuple[int, int]] = {"smollm2": (13, 8)}
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """Which head is to run over which sentence: a listed checkpoint's key, the sentence, layer and head from 0."""
+
+    checkpoint: str
+    sentence: str
+    layer: int
+    head: int
+
+
+def start_head(
+    services: Services,
+    client: Client,
+    choice: HeadChoice,
+    *,
+    back: str = "",
+    visitor_id: int | None = None,
+    student_id: int | None = None,
+) -> Job:
+    """Queue a head and return its job without waiting for it; HeadNotRun if too many wait, in all or of this client.
+
+    `back` is the address of the page that it was started from. The job is deleted with the visitor or student.
+    """
+    listed = find_checkpoint(services, choice.checkpoint)
+    about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
+    key = secrets.token_urlsafe(18)
+    try:
+        return services.jobs.submit(
+            "head", client, key, about, asdict(choice), visitor_id=visitor_id, student_id=student_id
+        )
+    except JobRefusedError as refusal:
+        sentences = {
+            "full": _("Too many runs are in progress. Try again in a minute."),
+            "yours": _("Several of your heads wait to be run: wait for one of them, or cancel one."),
+            "hourly": _("You have run many heads within an hour: try again later."),
+        }
+        raise HeadNotRun(sentences[refusal.reason], "busy") from None
+
+
+def run_queued_real_head(services: Services, task: Task) -> bytes:
+    """The result of a queued head as bytes; raises ValueError, whose text the page shows, if it cannot be run."""
+    choice = HeadChoice(**task.arguments)
+    return run_choice(services, choice, client=task.client, check=task.check, report=task.report).to_bytes()
+
+
+def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHead:
+    """Run a head and wait for it; `options` are those of the runner. Raises HeadNotRun, which is a ValueError."""
+    source = find_checkpoint(services, choice.checkpoint).source
+    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_TOKENS}
+    return run_checkpoint(services.runner, source, choice.sentence, **options)
+
+
+def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
+    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed."""
+    return listed_checkpoints(services.settings.weight_folders)
+
+
+def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:
+    """The listed checkpoint with that key; HeadNotRun, with reason "refused", if the server offers none."""
+    for listed in offered_checkpoints(services):
+        if listed.key == key:
+            return listed
+    raise HeadNotRun(_("This server no longer offers these weights: choose others."), "refused")
+
+
+def find_head_job(services: Services, key: str) -> Job:
+    """The job of a head, whatever its state; 404 for an unknown key and for one that has been deleted."""
+    job = services.jobs.find(key)
+    if job is None or job.kind != "head":
+        raise HTTPException(404, _("This head has been deleted with its sentence: run it again."))
+    return job
+
+
+def find_choice(services: Services, key: str) -> HeadChoice | None:
+    """What was chosen for a head that is still kept; None for any other key."""
+    job = services.jobs.find(key) if key else None
+    return HeadChoice(**services.jobs.arguments(job)) if job and job.kind == "head" else None
+
+
+def find_head(services: Services, key: str) -> tuple[Job, RealHead]:
+    """A head that has been run, with its job; 404 for one that is unknown, deleted, not finished or failed."""
+    job = find_head_job(services, key)
+    if job.ending != "ready":
+        raise HTTPException(404, _("This head has no result yet."))
+    return job, RealHead.from_bytes(services.jobs.result(job))

@@ -1,0 +1,264 @@
+"""What the picture of a head shows: its stages, the row that is read, the heads of its layer; and its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastapi import HTTPException, Response
+from markupsafe import Markup
+
+from app.exchange.spreadsheet import csv_lines
+from app.figures.head_readout import (
+    RowReadout,
+    alt_text,
+    cell_texts,
+    first_token_sentences,
+    key_labels,
+    number_rows,
+    query_labels,
+    read_row,
+    reduction_sentence,
+    row_queries,
+    row_sentence,
+    stage_sentences,
+    stage_title,
+    telling_row,
+)
+from app.figures.heat_map import HeadNumbers, StageKey, draw_stage, heat_png, heat_svg, small_svg, stages
+from app.forward.head_scores import (
+    PATTERNS,
+    HeadScore,
+    Pattern,
+    best_heads,
+    pattern_definitions,
+    pattern_names,
+)
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    from app.forward.real_head import RealHead
+
+ALL_STEPS = ("scores", "scale", "mask", "softmax")
+# The stage of the head's page that opens each stage of the picture.
+STEP_OF_STAGE: Mapping[StageKey, str] = {
+    "products": "scores",
+    "scaled": "scale",
+    "masked": "mask",
+    "weights": "softmax",
+    "rest": "softmax",
+}
+SHOWN_BEST = 3  # heads, for each pattern
+MAX_CSV_LINES = 300_000
+
+
+@dataclass(frozen=True)
+class StagePicture:
+    """One stage of the picture. `data` is JSON for js/picture.js: where its cells are, and the number of each."""
+
+    key: StageKey
+    title: str
+    sentences: tuple[str, ...]
+    svg: Markup
+    data: str
+
+
+@dataclass(frozen=True)
+class HeadCard:
+    """A head of the layer as a small picture, with its score in one pattern; None without any."""
+
+    head: int
+    svg: Markup
+    score: HeadScore | None
+
+
+@dataclass(frozen=True)
+class FoundHeads:
+    """The heads that do most of one thing, best first; none if the text has no place for it."""
+
+    pattern: Pattern
+    name: str
+    definition: str
+    best: tuple[HeadScore, ...]
+
+
+@dataclass(frozen=True)
+class PictureView:
+    """Everything that templates/heads/_picture.html shows of the head that ran under `key`.
+
+    query: what the links of the picture keep. data: JSON for js/picture.js: the labels of rows and columns, and what
+    each row says. row: the query that is read, and `column` its cell; None while its weights may not be shown.
+    rows: the query that each row of the picture leads to, with its sentence. table: the numbers of the last stage that
+    is shown, by row; "" is masked. found: of this layer and those below. cards: the heads of
+    this layer, scored by the `chosen` pattern, None for whatever each does most.
+    """
+
+    key: str
+    name: str
+    layer: int
+    head: int
+    query: Mapping[str, str]
+    stages: tuple[StagePicture, ...]
+    data: str
+    row: RowReadout | None
+    column: int
+    rows: tuple[tuple[int, str], ...]
+    first_token: tuple[str, ...]
+    reduction: str
+    key_labels: tuple[str, ...]
+    table: tuple[tuple[str, tuple[str, ...]], ...]
+    is_decode: bool
+    found: tuple[FoundHeads, ...]
+    cards: tuple[HeadCard, ...]
+    names: Mapping[Pattern, str]
+    chosen: Pattern | None
+
+
+def picture_view(
+    real_head: RealHead, key: str, query: Mapping[str, str], steps: Collection[str] = ALL_STEPS
+) -> PictureView:
+    """The picture of a head that ran under `key`.
+
+    query: of the address. `row` is the query that is read and `cell` the key in it, both from 0; `show_decode` draws
+    the last row alone; `show_score` is the pattern that the small pictures are scored by. What can't be used counts as
+    missing: then a telling row is read, or of a row that is named the key with most of its weight.
+    steps: those of ALL_STEPS that may be shown. Without "softmax", rows and other heads are left out.
+    """
+    numbers = head_numbers(real_head, is_decode="show_decode" in query)
+    keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
+    has_weights, chosen = "weights" in keys, next((each for each in PATTERNS if each == query.get("show_score")), None)
+    labels, columns = query_labels(numbers), key_labels(numbers)
+    queries = row_queries(numbers)
+    sentences = tuple(row_sentence(numbers, each) for each in queries) if has_weights else labels
+    row, column = read_cell(numbers, query) if has_weights else (None, 0)
+    return PictureView(
+        key=key,
+        name=numbers.name,
+        layer=real_head.layer,
+        head=real_head.head,
+        query={name: query[name] for name in ("show_decode", "show_score") if name in query},
+        stages=tuple(
+            _stage_picture(numbers, stage)
+            for stage in (*keys, *(["rest"] if has_weights and len(numbers.key_tokens) > 1 else []))
+        ),
+        data=json.dumps({"rows": labels, "columns": columns, "queries": queries, "sentences": sentences}),
+        row=row,
+        column=column,
+        rows=tuple(zip(queries, sentences, strict=True)) if has_weights else (),
+        first_token=first_token_sentences(numbers) if has_weights else (),
+        reduction=reduction_sentence(numbers),
+        key_labels=columns,
+        table=tuple(zip(labels, cell_texts(numbers, keys[-1]), strict=True)) if keys else (),
+        is_decode="show_decode" in query,
+        found=_found(real_head.head_scores) if has_weights else (),
+        cards=_cards(real_head, chosen) if has_weights else (),
+        names=pattern_names(),
+        chosen=chosen,
+    )
+
+
+def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
+    """The row of the query that an address names, and the column of its key; see `picture_view`."""
+    row, key = telling_row(numbers)
+    if (named := query.get("row", "")).isdecimal() and int(named) < len(numbers.queries):
+        row = int(named)
+        key = int(numbers.weights[row].argmax())
+    if (named := query.get("cell", "")).isdecimal() and int(named) < len(numbers.keys):
+        key = int(named)
+    readout = read_row(numbers, row)
+    return readout, max(cell.column for cell in readout.cells if cell.first_key <= key)
+
+
+def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers:
+    """What the pictures of a head are made of; if `is_decode`, of its last query alone."""
+    texts = tuple(token.text for token in real_head.tokens)
+    name = _("{checkpoint}, layer {layer}, head {head}")
+    architecture = real_head.architecture
+    numbers = HeadNumbers(
+        name=name.format(checkpoint=real_head.checkpoint, layer=real_head.layer, head=real_head.head),
+        queries=real_head.arrays["queries"],
+        keys=real_head.arrays["keys"],
+        scores=real_head.arrays["scores"],
+        weights=real_head.arrays["weights"],
+        mask=real_head.mask,
+        query_tokens=texts,
+        key_tokens=texts,
+        scale=architecture.score_scale,
+        softcap=architecture.score_softcap,
+        has_bias=bool(architecture.position_bias),
+    )
+    return numbers.last_row() if is_decode else numbers
+
+
+def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool = False) -> Response:
+    """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to be downloaded.
+
+    404 for an unknown kind or stage. A CSV of more than MAX_CSV_LINES lines is refused with 422: the npz has it all.
+    """
+    numbers = head_numbers(real_head, is_decode=is_decode)
+    known: dict[str, StageKey] = {each: each for each in (*stages(numbers), "rest")}
+    if stage not in known or (stage == "rest" and len(numbers.keys) < 2):
+        raise HTTPException(404)
+    drawn = known[stage]
+    content: bytes | str
+    match kind:
+        case "png":
+            content, media_type = heat_png(draw_stage(numbers, drawn)), "image/png"
+        case "svg":
+            svg = heat_svg(draw_stage(numbers, drawn), alt_text(numbers, drawn), drawn, for_file=True)
+            content, media_type = svg, "image/svg+xml"
+        case "csv":
+            if numbers.scores.size > MAX_CSV_LINES:
+                raise HTTPException(422, _("This head has too many numbers for a table: download the npz file."))
+            content, media_type = "".join(csv_lines(number_rows(numbers))), "text/csv; charset=utf-8"
+        case _:
+            raise HTTPException(404)
+    name = f"layer-{real_head.layer}-head-{real_head.head}{'' if kind == 'csv' else f'-{stage}'}.{kind}"
+    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
+    drawing = draw_stage(numbers, stage)
+    plot = drawing.plot
+    data = {
+        "left": plot.x / drawing.width,
+        "top": plot.y / drawing.height,
+        "width": plot.width / drawing.width,
+        "height": plot.height / drawing.height,
+        "cells": cell_texts(numbers, stage),
+        "first": 1 if stage == "rest" else 0,
+    }
+    return StagePicture(
+        stage,
+        stage_title(stage),
+        stage_sentences(numbers, stage),
+        Markup(heat_svg(drawing, alt_text(numbers, stage), stage)),  # noqa: S704 - it has escaped all
+        json.dumps(data),
+    )
+
+
+def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
+    names, definitions = pattern_names(), pattern_definitions()
+    return tuple(
+        FoundHeads(pattern, names[pattern], definitions[pattern], best_heads(scores, pattern, SHOWN_BEST))
+        for pattern in PATTERNS
+    )
+
+
+def _cards(real_head: RealHead, chosen: Pattern | None) -> tuple[HeadCard, ...]:
+    """Every head of the layer in order, with its score in the chosen pattern, or else with its highest one."""
+    scores = [score for score in real_head.head_scores if score.layer == real_head.layer]
+    of_head = {
+        head: [score for score in scores if score.head == head and chosen in (None, score.pattern)]
+        for head in range(len(real_head.layer_weights))
+    }
+    return tuple(
+        HeadCard(
+            head,
+            Markup(small_svg(weights)),  # noqa: S704 - numbers alone
+            max(of_head[head], key=lambda score: score.value, default=None),
+        )
+        for head, weights in enumerate(real_head.layer_weights)
+    )

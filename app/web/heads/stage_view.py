@@ -1,0 +1,277 @@
+"""The stages of a real head as its page shows them: open, asked, or still ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from app.checkpoints.checkpoint import StoredPart, StoredTensor
+from app.classes.sheet_work import PracticeWork
+from app.forward.real_head import RealHead
+from app.grading.grade import Report, grade
+from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
+from app.sheets.head_stages import HeadStage, StageKey, hidden_by_tokens, sizes_like
+from app.sheets.variant import Row, Variant
+from app.sheets.wording import Wording
+from app.sheets.worksheet import Model
+from app.store import Store
+from app.topics.single_head import SINGLE_HEAD
+from app.translation import gettext as _
+from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, row_views, sheet_notes
+
+ALL_STAGES = "all"  # in place of the keys of stages that are skipped
+# What the run's own tensors are in symbols, by their keys.
+SHAPES_OF_RUN = {"mask": SINGLE_HEAD["scores"].shape, **{each.key: each.shape for each in SINGLE_HEAD.tensors}}
+FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
+
+
+@dataclass(frozen=True)
+class ShapeLine:
+    """One row of an open stage: what it asked, the answer in symbols and numbers, the shape that torch reported, why.
+
+    `observed` is empty for what is no tensor of the run.
+    """
+
+    row: Row
+    symbols: str
+    numbers: str
+    observed: str
+    reason: Note
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """The first rows and columns of a matrix of the run: its letter, a row for each token, and how many there are."""
+
+    letter: str
+    name: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]  # token, its numbers
+    row_count: int
+    column_count: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether columns are left out."""
+        return self.column_count > FIRST_COLUMNS
+
+
+@dataclass(frozen=True)
+class PartLine:
+    """One parameter as the file holds it, and what of it is this head's; see StoredPart."""
+
+    part: StoredPart
+    whole: bool  # all of it is this head's
+    axis: Literal["rows", "columns", "entries"]
+    first: int
+    last: int
+    total: int
+    is_square: bool  # its shape does not show the turn
+    notes: tuple[str, ...]
+
+    @property
+    def shape(self) -> str:
+        """The stored shape as PyTorch prints it."""
+        return shape_text(self.part.stored.shape)
+
+
+@dataclass(frozen=True)
+class StageView:
+    """One stage on the page. An open one shows `lines` and `tables`, the one that is asked its `rows` of boxes."""
+
+    number: int
+    key: StageKey
+    title: str
+    state: Literal["open", "asked", "ahead"]
+    variant: Variant | None = None
+    lines: tuple[ShapeLine, ...] = ()
+    tables: tuple[NumberTable, ...] = ()
+    rows: tuple[RowView, ...] = ()
+    report: Report | None = None
+    notes: tuple[Note, ...] = ()
+    next_hint: HintLevel | None = None
+    focused: str = ""
+    was_skipped: bool = False
+
+
+@dataclass(frozen=True)
+class Coincidences:
+    """What this number of tokens can't show: sizes that equal it, and the names of misconceptions that stay hidden."""
+
+    sizes: tuple[str, ...]
+    hidden: tuple[str, ...] = field(default=())
+
+
+def stage_views(
+    real_head: RealHead,
+    stages: Collection[HeadStage],
+    store: Store,
+    visitor_token: str,
+    skipped: Collection[str],
+    *,
+    hint: HintLevel | None = None,
+    is_checked: bool = False,
+) -> tuple[StageView, ...]:
+    """The stages in order: those that are all right or skipped are open, the next is asked, the others are ahead.
+
+    A stage without boxes opens with the one before it. Only up to the first that is asked does it read what the
+    visitor typed. A `hint` is one for that stage; if it `is_checked`, its first box to fix has the focus.
+    """
+    views, is_ahead = list[StageView](), False
+    for number, stage in enumerate(stages, start=1):
+        variant = stage.variant
+        if is_ahead:
+            views.append(StageView(number, stage.key, stage.title, "ahead"))
+            continue
+        was_skipped = stage.key in skipped or ALL_STAGES in skipped
+        work = (
+            PracticeWork.find(store, visitor_token, variant) if variant and visitor_token and not was_skipped else None
+        )
+        answers = work.draft.answers if work and work.draft else {}
+        report = grade(variant, answers) if variant and any(answers.values()) else None
+        if variant is None or was_skipped or (report and report.complete):
+            lines, tables = tuple(_lines(real_head, variant)), tuple(_tables(real_head, stage.key))
+            views.append(
+                StageView(number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped)
+            )
+            continue
+        hinted = write_hint(variant, report, hint) if report and hint else None
+        asked = _asked(number, stage, variant, answers, report, hinted, is_checked=is_checked)
+        views.append(replace(asked, rows=tuple(_as_in_file(real_head, view) for view in asked.rows)))
+        is_ahead = True
+    return tuple(views)
+
+
+def _as_in_file(real_head: RealHead, view: RowView) -> RowView:
+    """A row of boxes; that of a stored tensor with its name in this very file, which may not be the family's."""
+    stored = _stored_tensor(real_head, view.row.key)
+    return replace(view, row=replace(view.row, note=stored.name)) if stored else view
+
+
+def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
+    """The tensor of the file that a row such as "stored_W_K" is about; None for any other row."""
+    stored = {f"stored_{part.variable}": part.stored for part in real_head.parts}
+    return stored.get(row) or (stored.get("stored_W_Q") if row == "stored_W_QKV" else None)
+
+
+def _asked(
+    number: int,
+    stage: HeadStage,
+    variant: Variant,
+    answers: Mapping[str, str],
+    report: Report | None,
+    hinted: Hint | None,
+    *,
+    is_checked: bool,
+) -> StageView:
+    """The stage that is asked, with what was typed and its marks, if anything was."""
+    notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
+    pointed_at = hinted.blanks if hinted else ()
+    rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)
+    to_fix = first_to_fix(rows) or rows[0].boxes[0].name
+    return StageView(
+        number,
+        stage.key,
+        stage.title,
+        "asked",
+        variant,
+        rows=rows,
+        report=report,
+        notes=notes,
+        next_hint=next_hint_level(variant, report, hinted),
+        focused=to_fix if is_checked else "",
+    )
+
+
+def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidences:
+    """What the number of tokens of this sheet hides on the sheet of a whole head."""
+    names = (wording.misconception_name(key) for key in hidden_by_tokens(model, wording, variant.tokens))
+    return Coincidences(sizes_like(variant), tuple(names))
+
+
+def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
+    """Every parameter of the head, in the order of the run."""
+    return tuple(_part_line(part) for part in real_head.parts)
+
+
+def _part_line(part: StoredPart) -> PartLine:
+    shape = part.stored.shape
+    total = shape[part.dim] if shape else 1
+    axis: Literal["rows", "columns", "entries"] = "entries" if len(shape) < 2 else "columns" if part.dim else "rows"
+    meanings = {
+        "permuted": _("GGUF stores the rows of each head in another order, which is undone."),
+        "fused": _("One tensor holds queries, keys and values."),
+        "shared": _("Several query heads read this key/value head."),
+        "plus-one": _("1 is added to the stored numbers."),
+    }
+    return PartLine(
+        part,
+        whole=part.length == total,
+        axis=axis,
+        first=part.start,
+        last=part.start + part.length - 1,
+        total=total,
+        is_square=len(shape) == 2 and shape[0] == shape[1],
+        notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
+    )
+
+
+def shape_text(shape: Collection[int]) -> str:
+    """A shape as PyTorch prints it: (12, 64), and (64,) for a vector."""
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
+    """What a stage asked, with the shapes of the run's own arrays where they have them."""
+    for row in variant.rows if variant else ():
+        assert variant is not None  # noqa: S101 - it has rows
+        sides = [variant.notation.write(variant.expression(blank)) for blank in row.blanks]
+        symbols = " × ".join(f"({side})" if " + " in side and len(sides) > 1 else side for side in sides)
+        numbers = " × ".join(variant.written_answer(blank, in_symbols=False) for blank in row.blanks)
+        yield ShapeLine(
+            row, symbols, numbers, _observed(real_head, variant, row), reason_note(variant, row, works_out=True)
+        )
+
+
+def _observed(real_head: RealHead, variant: Variant, row: Row) -> str:
+    """The shape of a tensor of the run, or as it is stored; empty for what the run does not keep.
+
+    The tensors of one more token have the names of the run's, and other shapes: they are none of it.
+    """
+    arrays = {**real_head.arrays, "mask": real_head.mask}
+    if row.key in arrays and variant.table[row.key].shape == SHAPES_OF_RUN.get(row.key):
+        return shape_text(arrays[row.key].shape)
+    stored = _stored_tensor(real_head, row.key)
+    return shape_text(stored.shape) if stored else ""
+
+
+# The arrays whose first numbers an open stage shows, with their letters.
+_SHOWN: Mapping[StageKey, tuple[tuple[str, str], ...]] = {
+    "input": (("embeddings", ""), ("input", "X")),
+    "projections": (("values", "V"),),
+    "rope": (("queries", "Q"), ("keys", "K")),
+    "context": (("context", "C"), ("output", "O")),
+}
+
+
+def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
+    """The first numbers of the matrices of a stage; without rotary positions, Q and K are shown with V."""
+    names = {
+        "embeddings": _("What the first layer receives: a row of the embedding for each token"),
+        "input": _("Input of this head, after the layer’s norm"),
+        "queries": _("Queries"),
+        "keys": _("Keys"),
+        "values": _("Values"),
+        "context": _("Context"),
+        "output": _("Output"),
+    }
+    shown = _SHOWN.get(key, ())
+    if key == "projections" and not real_head.architecture.rotary:
+        shown = (*_SHOWN["rope"], *shown)
+    for array, letter in shown:
+        matrix = real_head.arrays[array]
+        rows = tuple(
+            (token.text, tuple(f"{number:.3f}".replace("-", "−") for number in numbers[:FIRST_COLUMNS]))
+            for token, numbers in zip(real_head.tokens[:FIRST_ROWS], matrix, strict=False)
+        )
+        yield NumberTable(letter, names[array], rows, *matrix.shape)

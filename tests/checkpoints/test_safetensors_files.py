@@ -1,0 +1,175 @@
+"""Safetensors that transformers saved, of every family that can be run: weights equal those of its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from app.checkpoints.checkpoint import Checkpoint, CheckpointError
+from app.checkpoints.sources import open_checkpoint
+from tests.helpers.small_checkpoints import FAMILY_CONFIGS, small_model
+
+LAYER = 1
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Any, Checkpoint]]:
+    """A family's model and the checkpoint that transformers saved of it, made once."""
+    models: dict[str, tuple[Any, Checkpoint]] = {}
+
+    def save(family: str) -> tuple[Any, Checkpoint]:
+        if family not in models:
+            model, folder = small_model(family), tmp_path_factory.mktemp(family)
+            model.save_pretrained(folder)
+            models[family] = model, open_checkpoint(folder, [folder])
+        return models[family]
+
+    return save
+
+
+def attention_of(model: Any) -> dict[str, torch.Tensor]:
+    """W_Q, W_K, W_V, W_O and biases of a layer as x·W, split by hand as each family's module does."""
+    family, config = model.config.model_type, model.config
+    layer = dict(model.named_modules())[f"{model.base_model_prefix}.{'h' if family == 'gpt2' else 'layers'}.{LAYER}"]
+    d = config.hidden_size
+    if family == "gpt2":
+        joined, out = layer.attn.c_attn, layer.attn.c_proj
+        found = dict(zip(("W_Q", "W_K", "W_V"), joined.weight.split(d, 1), strict=True))
+        found |= dict(zip(("b_Q", "b_K", "b_V"), joined.bias.split(d), strict=True))
+        return {**found, "W_O": out.weight, "b_O": out.bias}
+    if family == "gpt_neox":  # (heads, q k v, d_h) one after the other
+        joined, out, heads = layer.attention.query_key_value, layer.attention.dense, config.num_attention_heads
+        weight, bias = joined.weight.view(heads, 3, d // heads, d), joined.bias.view(heads, 3, d // heads)
+        found = {f"W_{letter}": weight[:, i].reshape(d, d).T for i, letter in enumerate("QKV")}
+        found |= {f"b_{letter}": bias[:, i].reshape(d) for i, letter in enumerate("QKV")}
+        return {**found, "W_O": out.weight.T, "b_O": out.bias}
+    if family == "phi3":
+        q, k, v = layer.self_attn.qkv_proj.weight.split((64, 32, 32))
+        return {"W_Q": q.T, "W_K": k.T, "W_V": v.T, "W_O": layer.self_attn.o_proj.weight.T}
+    found = {}
+    for letter in "QKVO":
+        module = getattr(layer.self_attn, f"{letter.lower()}_proj")
+        found[f"W_{letter}"] = module.weight.T
+        if module.bias is not None:
+            found[f"b_{letter}"] = module.bias
+    if family == "qwen3":
+        found |= {"g_Q": layer.self_attn.q_norm.weight, "g_K": layer.self_attn.k_norm.weight}
+    return found
+
+
+def columns_of(variable: str, head: int, checkpoint: Checkpoint) -> slice:
+    """The columns of a head in the layer's matrices of all heads, its rows in W_O."""
+    a = checkpoint.architecture
+    number = head // a.query_heads_per_kv_head if variable[-1] in "KV" else head
+    return slice(number * a.d_h, (number + 1) * a.d_h)
+
+
+@pytest.mark.parametrize("family", FAMILY_CONFIGS)
+def test_a_layer_and_each_head_have_the_weights_of_transformers_module(
+    family: str, saved: Callable[[str], tuple[Any, Checkpoint]]
+) -> None:
+    """Fused, stored as Conv1D or shared by several heads as they may be."""
+    model, checkpoint = saved(family)
+    expected = attention_of(model)
+    layer = checkpoint.layer_weights(LAYER)
+    assert {name for name in ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K") if getattr(layer, name) is not None} == {
+        name for name in expected if name[0] in "bg"
+    }
+    for name, tensor in expected.items():
+        assert torch.equal(getattr(layer, name), tensor), name
+    for head in range(4):
+        got = checkpoint.head_weights(LAYER, head).tensors
+        assert got.keys() - {"g_X", "b_X"} == expected.keys()
+        for name, tensor in expected.items():
+            cut = columns_of(name, head, checkpoint)
+            whole = name[0] == "g" or name == "b_O"
+            head_part = tensor if whole else tensor[cut] if name == "W_O" else tensor[..., cut]
+            assert torch.equal(got[name], head_part), name
+
+
+@pytest.mark.parametrize("family", FAMILY_CONFIGS)
+def test_norms_and_feed_forward_compute_what_transformers_modules_compute(
+    family: str, saved: Callable[[str], tuple[Any, Checkpoint]]
+) -> None:
+    """With the epsilon, the activation and the offset of the norm that the checkpoint states."""
+    model, checkpoint = saved(family)
+    layer = dict(model.named_modules())[f"{model.base_model_prefix}.{'h' if family == 'gpt2' else 'layers'}.{LAYER}"]
+    weights, x = checkpoint.layer_weights(LAYER), torch.randn(5, 64, generator=torch.Generator().manual_seed(1))
+
+    def normed(norm: Any, x: torch.Tensor) -> torch.Tensor:
+        if checkpoint.architecture.norm == "LayerNorm":
+            return torch.nn.functional.layer_norm(x, (64,), norm.scale, norm.bias, checkpoint.norm_eps)
+        return torch.rms_norm(x, (64,), norm.scale, checkpoint.norm_eps)
+
+    names = {"gpt2": ("ln_1", "ln_2")}.get(family, ("input_layernorm", "post_attention_layernorm"))
+    pairs: list[tuple[Any, str]] = [(weights.attention_norm, names[0]), (weights.mlp_norm, names[1])]
+    if family == "gemma2":
+        pairs = [*pairs[:1], (weights.after_attention_norm, names[1]), (weights.mlp_norm, "pre_feedforward_layernorm")]
+        pairs.append((weights.after_mlp_norm, "post_feedforward_layernorm"))
+    for norm, name in pairs:
+        torch.testing.assert_close(normed(norm, x), getattr(layer, name)(x))
+    base = getattr(model, model.base_model_prefix)
+    last = next(getattr(base, name) for name in ("norm", "ln_f", "final_layer_norm") if hasattr(base, name))
+    torch.testing.assert_close(normed(checkpoint.final_norm(), x), last(x))
+
+    functions: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "silu": torch.nn.functional.silu,
+        "gelu": torch.nn.functional.gelu,
+        "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    }
+    act, zero = functions[checkpoint.activation], torch.zeros(())
+
+    def or_zero(bias: torch.Tensor | None) -> torch.Tensor:
+        return zero if bias is None else bias
+
+    inner = x @ weights.W_up + or_zero(weights.b_up)
+    inner = act(inner) if weights.W_gate is None else act(x @ weights.W_gate + or_zero(weights.b_gate)) * inner
+    torch.testing.assert_close(inner @ weights.W_down + or_zero(weights.b_down), layer.mlp(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILY_CONFIGS)
+def test_embeddings_and_output_rows_are_those_of_the_model(
+    family: str, saved: Callable[[str], tuple[Any, Checkpoint]]
+) -> None:
+    """Rows in the order of the ids, repeated ones too; positions only in GPT-2."""
+    model, checkpoint = saved(family)
+    ids = [7, 3, 4, 7, 59]
+    assert torch.equal(checkpoint.embedding_rows(ids), model.get_input_embeddings().weight[ids])
+    assert torch.equal(checkpoint.output_rows(slice(10, 20)), model.get_output_embeddings().weight[10:20])
+    positions = checkpoint.position_rows(9)
+    assert (positions is None) == (family != "gpt2")
+    assert positions is None or torch.equal(positions, model.transformer.wpe.weight[:9])
+
+
+def test_parts_rebuild_each_tensor_from_the_file(saved: Callable[[str], tuple[Any, Checkpoint]]) -> None:
+    """Cut out by torch.narrow, turned if they are stored as out × in, with 1 added where a note says so."""
+    for family in FAMILY_CONFIGS:
+        _model, checkpoint = saved(family)
+        weights = checkpoint.head_weights(LAYER, 3)
+        for part in weights.parts:
+            whole = checkpoint.tensor(part.stored.name)
+            assert tuple(whole.shape) == part.stored.shape
+            cut = whole.narrow(part.dim, part.start, part.length)
+            cut = cut.T if part.is_turned else cut
+            assert torch.equal(weights.tensors[part.variable], cut + ("plus-one" in part.note))
+
+
+def test_shards_of_other_layers_need_not_be_there(tmp_path: Path) -> None:
+    """Only the shards with the tensors that are asked for are opened; without one, the sentence names its file."""
+    model = small_model("llama")
+    model.save_pretrained(tmp_path, max_shard_size="60KB")
+    [*shards] = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(shards) > 2
+    checkpoint = open_checkpoint(tmp_path, [tmp_path])
+    files = {name: path for name, path in checkpoint._file._files.items() if ".layers.0." in name}  # type: ignore[attr-defined]
+    for shard in set(shards) - set(files.values()):
+        shard.unlink()
+    checkpoint = open_checkpoint(tmp_path, [tmp_path])
+    expected = model.model.layers[0].self_attn.q_proj.weight
+    assert torch.equal(checkpoint.head_weights(0, 1).tensors["W_Q"], expected[16:32].T)
+    with pytest.raises(CheckpointError, match=r"model-000.*missing"):
+        checkpoint.layer_weights(1)

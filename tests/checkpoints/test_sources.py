@@ -1,0 +1,135 @@
+"""Only folders that were listed are opened, by whatever path; what can't be run is refused by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.checkpoints.checkpoint import CheckpointError
+from app.checkpoints.readable import readable_architecture
+from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint
+from app.models.families import FAMILIES
+from app.models.families.checkpoints import CHECKPOINT_RULES
+from app.settings import PROJECT
+from tests.helpers.small_checkpoints import small_model, write_gguf
+
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a checkpoint "llama" and a file "qwen2.gguf"."""
+    folder = tmp_path_factory.mktemp("weights")
+    small_model("llama").save_pretrained(folder / "llama")
+    write_gguf(small_model("qwen2"), folder / "qwen2.gguf")
+    return folder
+
+
+def test_links_and_dots_lead_to_no_other_folder(folder: Path, tmp_path: Path) -> None:
+    """Neither as the source nor as one of the files of a folder that is allowed."""
+    (tmp_path / "link").symlink_to(folder / "llama")
+    (tmp_path / "model.gguf").symlink_to(folder / "qwen2.gguf")
+    inside = tmp_path / "copy"
+    shutil.copytree(folder / "llama", inside)
+    (inside / "model.safetensors").unlink()
+    (inside / "model.safetensors").symlink_to(folder / "llama" / "model.safetensors")
+    sources = ["link", "model.gguf", f"../{folder.name}/llama", "copy", "missing", "\0"]
+    elsewhere: list[Path | str] = [folder / "llama", Path("/etc/passwd"), ""]
+    for source in [*elsewhere, *(tmp_path / source for source in sources)]:
+        with pytest.raises(CheckpointError):
+            open_checkpoint(source, [tmp_path])
+    assert open_checkpoint(tmp_path / "link", [tmp_path, folder]).name == "llama"
+    assert open_checkpoint(inside, [tmp_path, folder]).head_weights(0, 0)
+
+
+def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """SmolLM2 first; a checkpoint that is refused is missing, and the log says why without naming the folder."""
+    refused = folder / "refused"
+    refused.mkdir()
+    (refused / "config.json").write_text('{"model_type": "mamba"}')
+    listed = listed_checkpoints([folder])
+    assert [entry.key for entry in listed] == [SMOLLM2, "llama", "qwen2"]
+    assert [(entry.layers, entry.heads, entry.is_quantized) for entry in listed] == [
+        (30, 9, True), (2, 4, False), (2, 4, False)
+    ]  # fmt: skip
+    for entry in listed:
+        checkpoint = open_checkpoint(entry.source, [folder])
+        assert (checkpoint.name, checkpoint.is_quantized) == (entry.name, entry.is_quantized)
+    assert "refused is of the type 'mamba'" in caplog.text
+    assert str(folder) not in caplog.text
+
+
+def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp_path: Path) -> None:
+    """The second one is numbered."""
+    shutil.copytree(folder / "llama", tmp_path / "llama")
+    assert [entry.key for entry in listed_checkpoints([folder, tmp_path])] == [SMOLLM2, "llama", "qwen2", "llama (2)"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "named"),
+    [
+        ({"model_type": "mamba"}, "'mamba'"),
+        ({"model_type": ["llama"]}, "list"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
+        ({"rope_scaling": {"rope_type": "wobbly", "factor": 2.0}}, "wobbly"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 2.0, "twist": 1}}, "rope_scaling.twist"),
+        ({"rope_parameters": {"rope_type": ["linear"]}}, "rope_type"),
+        ({"attention_sink_size": 4}, "attention_sink_size"),
+        ({"hidden_act": "wavy"}, "hidden_act"),
+        ({"hidden_act": ["silu"]}, "hidden_act"),
+        ({"pretraining_tp": 2}, "pretraining_tp"),
+        ({"pretraining_tp": True}, "pretraining_tp"),
+        ({"architectures": ["LlamaForSequenceClassification"]}, "LlamaForSequenceClassification"),
+        ({"num_attention_heads": 0}, "num_attention_heads"),
+        ({"hidden_size": 2**70}, "hidden_size"),
+        ({"rms_norm_eps": "tiny"}, "rms_norm_eps"),
+    ],
+)
+def test_what_a_run_cannot_reproduce_is_refused_by_name(stated: dict[str, Any], named: str, folder: Path) -> None:
+    """A field that nobody has looked at counts as one that changes the numbers."""
+    config = json.loads((folder / "llama" / "config.json").read_text())
+    assert readable_architecture(config, "It").L == 2
+    with pytest.raises(CheckpointError, match=named):
+        readable_architecture({**config, **stated}, "It")
+
+
+def test_a_field_of_another_family_is_refused() -> None:
+    """Families that can be run take the configs of the models that come with the app; others name their type."""
+    for path in (PROJECT / "worksheets" / "models").glob("*.json"):
+        config = json.loads(path.read_text())["config"]
+        if config["model_type"] in CHECKPOINT_RULES:
+            assert readable_architecture(config, path.stem).d
+            with pytest.raises(CheckpointError, match="clip_qkv"):
+                readable_architecture({**config, "clip_qkv": 8}, path.stem)
+        else:
+            with pytest.raises(CheckpointError, match=config["model_type"]):
+                readable_architecture(config, path.stem)
+    assert CHECKPOINT_RULES.keys() <= FAMILIES.keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda _folder: None, INDEX),
+        (lambda folder: (folder / "config.json").unlink(), "config.json"),
+        (lambda folder: (folder / "config.json").write_text("[" * 100_000), "config.json"),
+        (lambda folder: (folder / "config.json").write_text("{}"), "type"),
+        (lambda folder: (folder / "adapter_config.json").write_text("{}"), "adapter"),
+        (lambda folder: (folder / INDEX).write_text('{"weight_map": {"a": "../b.safetensors"}}'), INDEX),
+    ],
+)
+def test_folders_that_are_not_whole_get_one_sentence(
+    change: Callable[[Path], Any], named: str, folder: Path, tmp_path: Path
+) -> None:
+    """It says which file is at fault."""
+    shutil.copytree(folder / "llama", tmp_path / "model")
+    if named == INDEX:
+        (tmp_path / "model" / "model.safetensors").unlink()
+    change(tmp_path / "model")
+    with pytest.raises(CheckpointError, match=named):
+        open_checkpoint(tmp_path / "model", [tmp_path])

@@ -1,0 +1,268 @@
+"""A real head against transformers' eager attention, in every family, and with SmolLM2's weights."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from app.checkpoints.checkpoint import Checkpoint
+from app.checkpoints.sources import open_checkpoint
+from app.forward.hidden_states import HiddenStates, hidden_state, likelihood
+from app.forward.lines import ForwardError
+from app.forward.real_head import SAVED, RealHead, run_real_head, save_npz
+from tests.helpers.real_checkpoints import letters, observe, relative_error, saved_checkpoint
+from tests.helpers.small_checkpoints import FAMILY_CONFIGS, small_model, write_gguf
+
+TEXT = "it sees the cat because"  # longer than the windows of the small models
+MAX_ERROR = 1e-4
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("gpt_neox", {"use_parallel_residual": False}),
+    ("gemma2", {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.0}),
+    ("qwen2", {"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1}),
+    ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 100.0}}),
+    ("llama", {"hidden_act": "gelu", "tie_word_embeddings": True}),
+]
+SENTENCE = "The cat sat on the mat because it was tired, and then the cat sat on the mat again."
+
+
+@pytest.fixture(scope="module")
+def smollm2() -> Checkpoint:
+    return open_checkpoint("smollm2", [])
+
+
+@pytest.mark.parametrize(
+    ("family", "stated", "first_layer"),
+    [
+        *((family, {}, 1) for family in FAMILY_CONFIGS),
+        *(pytest.param(family, stated, 0, marks=pytest.mark.slow) for family, stated in VARIANTS),
+    ],
+)
+def test_every_head_equals_transformers(family: str, stated: dict[str, Any], first_layer: int, tmp_path: Path) -> None:
+    """What each layer receives, the weights of each head, the sum of their outputs, and the likelihood of the text."""
+    model = small_model(family, **stated)
+    checkpoint, states = saved_checkpoint(model, tmp_path), HiddenStates()
+    a, ids = checkpoint.architecture, [token.id for token in letters(TEXT)]
+    observed = observe(model, ids)
+    for layer in range(first_layer, a.L):
+        state = hidden_state(checkpoint, ids, layer, states=states)
+        assert relative_error(state.x, observed.inputs[layer]) < MAX_ERROR
+        bias = checkpoint.layer_weights(layer).b_O
+        total = torch.zeros(len(ids), a.d) if bias is None else bias.expand(len(ids), a.d).clone()
+        for head in range(a.H):
+            run = run_real_head(checkpoint, TEXT, layer=layer, head=head, states=states)
+            expected = observed.weights[layer][head]
+            assert relative_error(run.arrays["weights"], expected) < MAX_ERROR
+            assert relative_error(run.layer_weights[head].astype(np.float32), expected) < 1e-3
+            np.testing.assert_array_equal(run.mask, expected > 0)
+            total += torch.from_numpy(run.arrays["output"])
+        assert relative_error(total, observed.outputs[layer]) < MAX_ERROR
+    assert likelihood(checkpoint, TEXT, states=states) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path) -> None:
+    """With G < H; a llama whose rows stay as the converter permuted them is another model."""
+    plain = {"attention_bias": False, "mlp_bias": False} if family == "llama" else {}
+    model = small_model(family, **plain)
+    checkpoint = open_checkpoint(write_gguf(model, tmp_path / "model.gguf"), [tmp_path])
+    checkpoint._tokenize = letters
+    observed = observe(model, [token.id for token in letters(TEXT)])
+    for head in range(4):
+        run = run_real_head(checkpoint, TEXT, layer=1, head=head)
+        assert relative_error(run.arrays["weights"], observed.weights[1][head]) < MAX_ERROR
+    assert likelihood(checkpoint, TEXT) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
+    if family == "llama":
+        checkpoint._permuted = lambda _name: False
+        run = run_real_head(checkpoint, TEXT, layer=1, head=3)
+        assert relative_error(run.arrays["weights"], observed.weights[1][3]) > 100 * MAX_ERROR
+
+
+def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
+    """Layer 0 in numpy, in float64: the file's rows of Q and K as they lie, with RoPE on neighbours."""
+    run = run_real_head(smollm2, SENTENCE, layer=0, head=4)
+    a, ids = smollm2.architecture, [token.id for token in run.tokens]
+    every = slice(None)
+
+    def stored(name: str) -> np.ndarray:
+        return smollm2._file.read(f"blk.0.{name}.weight", every, every).double().numpy()
+
+    x = smollm2.embedding_rows(ids).double().numpy()
+    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + smollm2.norm_eps) * stored_gain(smollm2)
+    width, kv_head = a.d_h, 4 // 3
+    angle = np.outer(np.arange(len(ids)), 100_000.0 ** (-np.arange(0, width, 2) / width))
+
+    def rotated(rows: np.ndarray) -> np.ndarray:
+        pairs = (x @ rows.T)[:, 0::2] + 1j * (x @ rows.T)[:, 1::2]
+        turned: np.ndarray = pairs * np.exp(1j * angle)
+        return turned
+
+    queries = rotated(stored("attn_q")[4 * width : 5 * width])
+    keys = rotated(stored("attn_k")[kv_head * width : (kv_head + 1) * width])
+    scores = (queries @ keys.conj().T).real / np.sqrt(width)
+    hidden = np.triu(np.ones_like(scores, dtype=bool), 1)
+    powers = np.exp(np.where(hidden, -np.inf, scores))
+    weights = powers / powers.sum(-1, keepdims=True)
+    context = weights @ x @ stored("attn_v")[kv_head * width : (kv_head + 1) * width].T
+    output = context @ stored("attn_output")[:, 4 * width : 5 * width].T
+    for name, expected in {"input": x, "scores": scores, "weights": weights, "output": output}.items():
+        assert relative_error(run.arrays[name], expected) < MAX_ERROR
+
+
+def stored_gain(checkpoint: Checkpoint) -> np.ndarray:
+    gain: np.ndarray = checkpoint._file.read("blk.0.attn_norm.weight", slice(None), slice(None)).double().numpy()
+    return gain
+
+
+@pytest.mark.slow
+def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Checkpoint) -> None:
+    """Every head of layers 0, 14 and 29, and the likelihood; with half-split RoPE on rows as they lie it is worse."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    from app.checkpoints.sources import smollm2_file
+
+    file = str(smollm2_file())
+    read: Any = load_gguf_checkpoint
+    model: Any = LlamaForCausalLM(LlamaConfig(**read(file)["config"]))
+    model.eval().set_attn_implementation("eager")
+    tensors = read(file, return_tensors=True, model_to_load=model)["tensors"]
+    assert set(model.load_state_dict(tensors, strict=False).missing_keys) <= {"lm_head.weight"}  # tied
+    ids, states = [token.id for token in smollm2.tokens(SENTENCE)], HiddenStates()
+    made: dict[str, Any] = {}
+    for layer in (0, 14, 29):
+        for letter in "qkv":
+            module = getattr(model.model.layers[layer].self_attn, f"{letter}_proj")
+            module.register_forward_hook(lambda _m, _i, out, key=f"{letter} {layer}": made.update({key: out}))
+    observed = observe(model, ids)
+    for layer in (0, 14, 29):
+        queries, keys, values = (made[f"{letter} {layer}"].unflatten(-1, (-1, 64)).transpose(1, 2) for letter in "qkv")
+        queries, keys = apply_rotary_pos_emb(
+            queries, keys, *model.model.rotary_emb(queries, torch.arange(len(ids))[None])
+        )
+        matrix = model.model.layers[layer].self_attn.o_proj.weight.detach()
+        for head in range(smollm2.architecture.H):
+            run, weights = run_real_head(smollm2, SENTENCE, layer=layer, head=head, states=states), observed.weights
+            expected = {
+                "queries": queries[0, head],
+                "keys": keys[0, head // 3],
+                "scores": queries[0, head] @ keys[0, head // 3].T / 8,
+                "weights": weights[layer][head],
+                "output": weights[layer][head] @ values[0, head // 3] @ matrix[:, 64 * head : 64 * (head + 1)].T,
+            }
+            assert max(relative_error(run.arrays[name], each) for name, each in expected.items()) < MAX_ERROR
+    assert likelihood(smollm2, SENTENCE, states=states) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
+    as_they_lie = open_checkpoint("smollm2", [])
+    as_they_lie._permuted = lambda _name: False
+    assert likelihood(as_they_lie, SENTENCE) > observed.likelihood + 0.5  # 4.35 rather than 3.49
+
+
+def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers(tmp_path: Path) -> None:
+    """Executed as text on the head's tensors alone, they make the arrays of the run; shapes are beside them."""
+    checkpoint = saved_checkpoint(small_model("qwen3"), tmp_path)
+    run = run_real_head(checkpoint, TEXT, layer=1, head=2)
+    code = "\n".join(line.code for line in run.lines)
+    assert not any(word in code for word in ("rand", "normal", "seed", "zeros", "ones("))
+    tensors = dict(checkpoint.head_weights(1, 2).tensors) | {"X": torch.from_numpy(run.arrays["input"])}
+    variables: dict[str, Any] = {"tensors": tensors}
+    exec(code, variables)  # noqa: S102 - the program that the app wrote
+    for name, key in {"Q": "queries", "K": "keys", "A": "weights", "O": "output"}.items():
+        np.testing.assert_allclose(variables[name], run.arrays[key], rtol=1e-5, atol=1e-6)
+    assert {line.makes: line.shapes for line in run.lines}["queries"] == ((len(TEXT), 24),)
+
+
+def test_scores_are_those_before_the_mask(tmp_path: Path) -> None:
+    """Of hidden keys, too; masked and with a softmax they are the weights."""
+    run = run_real_head(saved_checkpoint(small_model("mistral"), tmp_path), TEXT, layer=0, head=1)
+    masked = np.where(run.mask, run.arrays["scores"], -np.inf)
+    expected = torch.softmax(torch.from_numpy(masked), -1)
+    assert np.isfinite(run.arrays["scores"]).all()
+    assert run.arrays["scores"][0, -1] == pytest.approx(run.arrays["queries"][0] @ run.arrays["keys"][-1] / 4, rel=1e-4)
+    assert relative_error(run.arrays["weights"], expected) < MAX_ERROR
+
+
+def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path: Path) -> None:
+    """A deeper layer starts where an earlier call stopped; what is kept stays below the bound."""
+    checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
+    reports: list[tuple[int, int]] = []
+    ids = [token.id for token in letters(TEXT)]
+    states = HiddenStates(max_bytes=3 * 4 * len(ids) * 64)
+    first = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
+    again = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
+    assert reports == [(0, 1), (1, 1), (0, 0)]
+    np.testing.assert_array_equal(first.arrays["output"], again.arrays["output"])
+    assert {(score.layer, score.head) for score in again.head_scores} == {(i, j) for i in (0, 1) for j in range(4)}
+    for text in ("another one", "one more of them"):
+        hidden_state(checkpoint, [token.id for token in letters(text)], 2, states=states)
+    assert states.bytes <= states.max_bytes
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
+def test_the_fused_kernel_beside_the_plain_head(family: str, tmp_path: Path) -> None:
+    """The same output; a window is a mask of N × N bytes, and a softcap cannot be given to the kernel."""
+    run = run_real_head(saved_checkpoint(small_model(family), tmp_path), TEXT, layer=0, head=1, compare=True)
+    if family == "gemma2":
+        assert run.sdpa is None
+        return
+    assert run.sdpa is not None
+    assert run.sdpa.agrees
+    assert run.sdpa.needs_mask == (family == "mistral")
+    assert run.sdpa.plain_bytes - run.sdpa.fused_bytes == (8 - run.sdpa.needs_mask) * len(TEXT) ** 2
+
+
+def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
+    """With every field; the npz file holds the tokens' ids and eight tensors in float32."""
+    run = run_real_head(smollm2, "Zoë’s 😀 cat", layer=0, head=8, compare=True)
+    again = RealHead.from_bytes(run.to_bytes())
+    for name in ("tokens", "parts", "lines", "sdpa", "checkpoint", "revision", "layer", "head", "kv_head", "dtype"):
+        assert getattr(again, name) == getattr(run, name)
+    assert again.architecture.all_sizes == run.architecture.all_sizes
+    assert again.as_dict() == run.as_dict()
+    np.testing.assert_array_equal(again.layer_weights, run.layer_weights)
+    np.testing.assert_array_equal(again.parameters["W_Q"], run.parameters["W_Q"])
+    file = io.BytesIO()
+    save_npz(run, file)
+    with np.load(io.BytesIO(file.getvalue())) as saved:
+        assert set(saved.files) == {"tokens", *SAVED}
+        assert saved["tokens"].tolist() == [token.id for token in run.tokens]
+        assert {str(saved[name].dtype) for name in SAVED} == {"float32"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"text": ""},
+        {"text": "x" * 65},  # more positions than the model has
+        {"most_tokens": 3},
+        {"layer": 2},
+        {"head": 4},
+        {"device": "meta"},
+        {"device": "tpu"},
+        {"dtype": "int8"},
+        {"usable_share": 1e-9},
+    ],
+)
+def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    """With one sentence, before any layer runs."""
+    arguments: dict[str, Any] = {"text": TEXT, "layer": 1, "head": 0, **changed}
+
+    def report(_done: int, _total: int) -> None:
+        raise AssertionError("a layer has run")
+
+    with pytest.raises(ForwardError):
+        run_real_head(
+            saved_checkpoint(small_model("gpt2"), tmp_path), arguments.pop("text"), report=report, **arguments
+        )
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_other_number_formats_are_near(dtype: str, tmp_path: Path) -> None:
+    """The layers below run in the same format."""
+    checkpoint = saved_checkpoint(small_model("qwen2"), tmp_path)
+    exact, run = (run_real_head(checkpoint, TEXT, layer=1, head=1, dtype=name) for name in ("float32", dtype))
+    assert 0 < relative_error(run.arrays["weights"], exact.arrays["weights"]) < 0.1

@@ -1,0 +1,119 @@
+"""Small checkpoints with random weights, written by transformers itself, or as GGUF as llama.cpp's converter does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+WORDS = 60
+# Sizes under the names of all families; H = 4, G = 2, d_h = 16 = 64/4.
+SIZES: dict[str, Any] = {
+    **dict.fromkeys(("hidden_size", "n_embd"), 64),
+    **dict.fromkeys(("num_attention_heads", "n_head"), 4),
+    **dict.fromkeys(("num_hidden_layers", "n_layer"), 2),
+    **dict.fromkeys(("max_position_embeddings", "n_positions"), 64),
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 1),
+    "intermediate_size": 96,
+    "num_key_value_heads": 2,
+    "vocab_size": WORDS,
+}
+# What the configs of the families state besides.
+FAMILY_CONFIGS: dict[str, dict[str, Any]] = {
+    "llama": {"attention_bias": True, "mlp_bias": True},
+    "mistral": {"sliding_window": 7},
+    "qwen2": {},
+    "qwen3": {"head_dim": 24},
+    "gpt2": {},
+    "gpt_neox": {"rotary_pct": 0.5},
+    "phi3": {"sliding_window": 7},
+    "gemma2": {"head_dim": 24, "sliding_window": 7, "query_pre_attn_scalar": 24},
+}
+_GGUF_MODULES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+
+
+def small_model(family: str, **stated: Any) -> Any:
+    """A model of transformers with random weights, biases and norms, in float32."""
+    config_class = CONFIG_MAPPING[family]
+    known = config_class().to_dict()
+    sizes = {name: value for name, value in SIZES.items() if name in known}
+    config = config_class(**{**sizes, **FAMILY_CONFIGS[family], **stated})
+    build: Any = AutoModelForCausalLM.from_config
+    model = build(config, attn_implementation="eager", dtype=torch.float32)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2)
+    return model.eval()
+
+
+def permuted(rows: torch.Tensor, heads: int) -> torch.Tensor:
+    """Rows of W_Q or W_K as llama.cpp's converter reorders them: row i of each half of a head become neighbours."""
+    return rows.reshape(heads, 2, -1, rows.shape[1]).transpose(1, 2).reshape(rows.shape)
+
+
+def write_gguf(model: Any, path: Path, **metadata: Any) -> Path:
+    """Write a model as GGUF, as the converter of llama.cpp does; `metadata` is stated besides, or instead."""
+    from gguf import GGUFWriter
+
+    config = model.config
+    family = config.model_type
+    writer = GGUFWriter(path, family)
+    stated = {
+        f"{family}.block_count": config.num_hidden_layers,
+        f"{family}.context_length": config.max_position_embeddings,
+        f"{family}.embedding_length": config.hidden_size,
+        f"{family}.feed_forward_length": config.intermediate_size,
+        f"{family}.attention.head_count": config.num_attention_heads,
+        f"{family}.attention.head_count_kv": config.num_key_value_heads,
+        f"{family}.attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        **metadata,
+    }
+    if getattr(config, "head_dim", None) not in (None, config.hidden_size // config.num_attention_heads):
+        stated[f"{family}.attention.key_length"] = config.head_dim
+    for key, value in stated.items():
+        add: Any = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}
+        add[type(value)](key, value)
+    for name, tensor in model.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        writer.add_tensor(_gguf_name(name), _gguf_rows(family, config, name, tensor).numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _gguf_name(name: str) -> str:
+    module, _dot, kind = name.rpartition(".")
+    if not module.startswith("model.layers."):
+        return f"{_GGUF_MODULES[module]}.{kind}"
+    _model, _layers, number, module = module.split(".", 3)
+    return f"blk.{number}.{_GGUF_MODULES[module]}.{kind}"
+
+
+def _gguf_rows(family: str, config: Any, name: str, tensor: torch.Tensor) -> torch.Tensor:
+    if family == "llama" and ".q_proj." in name:
+        return permuted(tensor, config.num_attention_heads).contiguous()
+    if family == "llama" and ".k_proj." in name:
+        return permuted(tensor, config.num_key_value_heads).contiguous()
+    return tensor

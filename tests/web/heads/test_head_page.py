@@ -1,0 +1,178 @@
+"""A real head's page: stages that open once their shapes are answered, and a sentence that is kept nowhere else."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from app.forward.lines import ForwardError
+from app.sheets.head_stages import head_stages
+from app.store import Store
+from app.store.jobs import JOB_RETENTION
+from app.store.tables import job_pieces, jobs, metadata, visitors
+from app.web.heads import head_request
+from tests.helpers.clock import Clock
+from tests.helpers.html_page import Page
+from tests.helpers.real_heads import LISTED
+from tests.helpers.shipped import LIBRARY
+
+if TYPE_CHECKING:
+    from tests.helpers.fake_runner import FakeRunner
+
+SENTENCE = "Zebras rarely whistle quietly"
+FORM = {"sentence": SENTENCE, "checkpoint": "smollm2", "layer": "13", "head": "3"}
+
+
+@pytest.fixture(autouse=True)
+def _offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_request, "listed_checkpoints", lambda _folders: (LISTED,))
+
+
+def run_head(client: TestClient, **changes: str) -> str:
+    """The address of a head that has run."""
+    address = client.post("/heads", data=FORM | changes, follow_redirects=False).headers["location"]
+    for _ in range(500):
+        if "head-progress" not in client.get(address).text:
+            return address
+        time.sleep(0.02)
+    raise AssertionError("the head did not run")
+
+
+def right_answers() -> Iterator[tuple[str, dict[str, str]]]:
+    """The stages of the sentence in order, each with what belongs in its boxes."""
+    for stage in head_stages(LIBRARY.model("smollm2-135m"), LIBRARY.wording, len(SENTENCE.split()), 3):
+        if stage.variant:
+            yield stage.key, {box: str(size) for box, size in stage.variant.key.items()}
+
+
+def test_every_shape_is_asked_before_it_is_shown(client: TestClient) -> None:
+    """From the input to one more token: a stage that is not answered yet shows neither shape nor numbers."""
+    address = run_head(client)
+    for stage, answers in right_answers():
+        page = Page(client.get(address).text)
+        [(asked, _)] = page.find("section", class_="asked")
+        assert asked["id"] == f"stage-{stage}"
+        boxes = {box["name"] for box, _ in page.find("input") if "data-blank" in box}
+        assert boxes == answers.keys()
+        sent = client.post(f"{address}/stages/{stage}", data=answers | {"press": "check"})
+        assert sent.status_code == 200
+    page = Page(client.get(address).text)
+    assert page.find("section", class_="asked") == []
+    assert "(4, 576)" in page.text("section", id="stage-context")
+
+
+def test_a_wrong_shape_keeps_the_stage_closed_and_is_diagnosed(client: TestClient) -> None:
+    """As on a sheet: the marks, a hint where one is asked for, and the same for a browser without script."""
+    address = run_head(client)
+    wrong = {"input.rows": "576", "input.columns": "4", "press": "check"}
+    for headers in ({}, {"hx-request": "true"}):
+        page = Page(client.post(f"{address}/stages/input", data=wrong, headers=headers).text)
+        assert {box["data-mark"] for box, _ in page.find("td") if "data-mark" in box} <= {"wrong", "follows"}
+        assert page.find("section", id="stage-input", class_="asked")
+        assert "wrong" in page.marks().values()
+    page = Page(client.post(f"{address}/stages/input", data=wrong | {"press": "2"}).text)
+    assert page.find("p", class_="hint")
+
+
+def test_a_stage_can_be_skipped_alone_or_with_all_others(client: TestClient) -> None:
+    address = run_head(client)
+    page = Page(client.post(f"{address}/stages/input", data={"press": "skip"}).text)
+    assert page.find("section", id="stage-input", class_="open")
+    assert page.find("section", id="stage-file", class_="asked")
+    everything = Page(client.get(f"{address}?skip=all").text)
+    assert len(everything.find("section", class_="open")) == 9
+
+
+def test_the_names_are_those_of_the_file_and_a_square_hides_the_turn(client: TestClient) -> None:
+    """Query head 3 reads key/value head 1: rows 192 to 255 of W_Q, rows 64 to 127 of W_K."""
+    address = run_head(client)
+    asked = Page(client.get(f"{address}?skip=input").text)
+    assert "blk.13.attn_q.weight" in asked.text("div", id="boxes").replace("\u200b", "")
+    table = Page(client.get(f"{address}?skip=all").text).text("table", class_="parts").replace("\u200b", "")
+    for shown in ("192–255", "64–127", "(192, 576)"):
+        assert shown in table
+    assert table.count("square") == 2  # W_Q and W_O
+
+
+def test_the_page_names_what_its_number_of_tokens_hides(client: TestClient) -> None:
+    """With nine tokens, N and H are the same number; with 64, N and d_h."""
+    for count, symbol in ((9, "H"), (64, "d_h")):
+        address = run_head(client, sentence=" ".join(["word"] * count))
+        remark = Page(client.get(f"{address}?skip=all").text).text("div", class_="remark")
+        assert str(count) in remark
+        assert symbol in remark
+
+
+def test_a_refusal_is_shown_with_the_way_back(client: TestClient, runner: FakeRunner) -> None:
+    runner.problem = ForwardError("Sixteen tokens too many.")
+    address = run_head(client)
+    assert "Sixteen tokens too many." in client.get(address).text
+
+
+def test_a_waiting_head_has_its_place_and_can_be_cancelled(client: TestClient, runner: FakeRunner) -> None:
+    runner.gate.clear()
+    try:
+        first, second = (client.post("/heads", data=FORM, follow_redirects=False).headers["location"] for _ in range(2))
+        assert "refresh" in client.get(first).headers
+        assert "one head is ahead" in client.get(second).text
+        assert "cancelled" in client.post(f"{second}/cancel").text
+    finally:
+        runner.gate.set()
+
+
+def kept_of_sentence(store: Store) -> int:
+    """How many rows of any table have a word of the sentence in one of their columns."""
+    found = 0
+    with store.engine.connect() as connection:
+        for table in metadata.tables.values():
+            rows = connection.execute(sa.select(table)).all()
+            found += sum("Zebras" in str(value) for row in rows for value in row)
+    return found
+
+
+def test_a_sentence_is_in_its_job_alone_and_goes_with_it(client: TestClient, clock: Clock) -> None:
+    """With the visitor, an hour after the end, and at once where somebody asks for that."""
+    store: Store = client.app.state.services.store  # type: ignore[attr-defined]
+
+    def count(table: sa.Table) -> int:
+        with store.engine.connect() as connection:
+            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+    run_head(client)
+    assert (kept_of_sentence(store), count(job_pieces)) == (1, 1)
+    with store.transaction() as connection:
+        connection.execute(sa.delete(visitors))
+    assert (kept_of_sentence(store), count(jobs), count(job_pieces)) == (0, 0, 0)
+
+    client.cookies.clear()
+    address = run_head(client)
+    client.post(f"{address}/delete")
+    assert (client.get(address).status_code, kept_of_sentence(store), count(job_pieces)) == (404, 0, 0)
+
+    run_head(client)
+    clock.pass_seconds(2 * JOB_RETENTION.total_seconds())
+    store.jobs.delete_expired()
+    assert (kept_of_sentence(store), count(job_pieces)) == (0, 0)
+
+
+def test_no_log_and_no_address_has_the_sentence(
+    client: TestClient, runner: FakeRunner, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not where it runs, nor where a run, a stage or a form fails."""
+    caplog.set_level(logging.DEBUG)
+    address = run_head(client)
+    client.get(f"{address}?skip=all")
+    runner.problem = RuntimeError("something broke")
+    run_head(client)
+    client.post("/heads", data=FORM | {"layer": "99"})
+    client.post("/api/v1/heads", json={"text": SENTENCE, "layer": "x"})
+    client.post("/api/v1/heads", json={"text": SENTENCE, "checkpoint": "smollm2"})
+    assert caplog.records
+    assert "Zebras" not in caplog.text
+    assert "Zebras" not in address

@@ -1,0 +1,140 @@
+"""The page of the picture: what it shows of a head that has run, and the files it gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from app.exchange.spreadsheet import BOM
+from app.forward.head_scores import PATTERNS, best_heads
+from app.forward.real_head import RealHead
+from app.web.heads.picture_view import picture_view
+from tests.helpers.finished_heads import finished_head, stored_head
+
+SENTENCE = "a cat, a cap"  # twelve letters, each of them a token
+
+
+@pytest.fixture(scope="module")
+def real_head() -> RealHead:
+    return finished_head(SENTENCE)
+
+
+@pytest.fixture
+def key(client: TestClient, real_head: RealHead) -> Iterator[str]:
+    """The key of that head on the client's server."""
+    return stored_head(client.app.state.services.store, real_head)  # type: ignore[attr-defined]
+
+
+def test_the_page_shows_every_stage_with_the_numbers_of_the_run(client: TestClient, key: str) -> None:
+    """Q·Kᵀ, scaled, masked, softmax and without the first token; a grid's cell for each query and key."""
+    page = client.get(f"/heads/{key}/picture")
+    assert page.status_code == 200
+    pictures = page.text.split('data-stage="')[1:]
+    assert len(pictures) == 5
+    cells = [json.loads(unescape(each.partition('"')[0]))["cells"] for each in pictures]
+    assert [(len(each), len(each[0])) for each in cells] == [(12, 12)] * 4 + [(12, 11)]
+    assert "style=" not in page.text
+    assert "<style" not in page.text
+
+
+def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: RealHead) -> None:
+    """On the page and by itself; its heaviest key, or the one that is named, is shown in full."""
+    page = client.get(f"/heads/{key}/picture?row=5&cell=1").text
+    assert 'data-row="5" data-column="1"' in page
+    heaviest = int(real_head.arrays["weights"][7].argmax())
+    assert f'data-row="7" data-column="{heaviest}"' in client.get(f"/heads/{key}/picture?row=7").text
+    fragment = client.get(f"/heads/{key}/picture/rows/7").text
+    assert fragment.lstrip().startswith("<div")
+    assert 'data-query="7"' in fragment
+    assert fragment.count('class="product"') == 12
+
+
+@pytest.mark.parametrize(
+    "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 4000]
+)
+def test_what_cannot_be_read_counts_as_missing(client: TestClient, key: str, query: str) -> None:
+    """The page is the one without it."""
+    plain, odd = (client.get(f"/heads/{key}/picture?{text}") for text in ("", query))
+    assert odd.status_code == 200
+    assert [each.text.count('data-stage="') for each in (plain, odd)] == [5, 5]
+
+
+def test_the_last_query_alone_is_the_decode_step(client: TestClient, key: str) -> None:
+    """One row of as many keys as there are tokens, and no key of it is masked."""
+    page = client.get(f"/heads/{key}/picture?show_decode=1").text
+    stage = json.loads(unescape(page.split('data-stage="')[4].partition('"')[0]))
+    assert [len(line) for line in stage["cells"]] == [12]
+    assert "" not in stage["cells"][0]
+
+
+def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, real_head: RealHead) -> None:
+    """Each pattern with its best heads as links to the form for them, and every head of the layer as a card."""
+    page = client.get(f"/heads/{key}/picture").text
+    assert {score.layer for score in real_head.head_scores} == {0, 1}
+    for pattern in PATTERNS:
+        best = best_heads(real_head.head_scores, pattern, 1)[0]
+        assert f"/heads?from={key}&amp;layer={best.layer}&amp;head={best.head}" in page
+        assert f"<b>{best.value:.2f}</b>" in page
+    assert page.count('class="heat small"') == real_head.architecture.H
+    chosen = client.get(f"/heads/{key}/picture?show_score=itself").text
+    assert chosen.count('show_score=itself#layer-heads" aria-current="true"') == 1
+
+
+def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
+    """Before the softmax is answered, no weight is told: no row, no share, no other head."""
+    nothing = picture_view(real_head, "k", {}, ())
+    assert nothing.stages == ()
+    some = picture_view(real_head, "k", {"row": "3"}, ("scores", "scale"))
+    assert [stage.key for stage in some.stages] == ["products", "scaled"]
+    assert some.row is None
+    assert (some.rows, some.first_token, some.found, some.cards) == ((), (), (), ())
+    assert [stage.key for stage in picture_view(real_head, "k", {}).stages][-2:] == ["weights", "rest"]
+
+
+def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
+    """It can see itself alone."""
+    view = picture_view(finished_head("a"), "k", {})
+    assert [stage.key for stage in view.stages] == ["products", "scaled", "masked", "weights"]
+    assert view.first_token == ()
+
+
+def test_a_layer_too_large_to_keep_has_no_small_pictures(real_head: RealHead) -> None:
+    """Its weights are left out of the run; the head's are there."""
+    view = picture_view(replace(real_head, layer_weights=np.zeros((0, 12, 12), np.float16), head_scores=()), "k", {})
+    assert view.cards == ()
+    assert view.row is not None
+
+
+def test_files_hold_the_numbers_of_the_run(client: TestClient, key: str, real_head: RealHead) -> None:
+    """CSV and npz come back as the arrays they were; PNG and SVG are pictures of the stage that is named."""
+    text = client.get(f"/heads/{key}/picture/weights.csv")
+    assert text.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(text.text.removeprefix(BOM))))
+    weights = np.array([float(row["weight"]) for row in rows], np.float32).reshape(12, 12)
+    assert (weights == real_head.arrays["weights"]).all()
+    stored = np.load(io.BytesIO(client.get(f"/heads/{key}/numbers.npz").content))
+    assert (stored["scores"] == real_head.arrays["scores"]).all()
+    png = client.get(f"/heads/{key}/picture/masked.png?show_decode=1")
+    image = Image.open(io.BytesIO(png.content))
+    assert (png.headers["content-type"], image.format) == ("image/png", "PNG")
+    assert image.width > 2 * image.height
+    svg = client.get(f"/heads/{key}/picture/rest.svg")
+    assert svg.headers["content-type"] == "image/svg+xml"
+    ElementTree.fromstring(svg.text)  # noqa: S314 - our own
+    assert all("attachment" in each.headers["content-disposition"] for each in (text, png, svg))
+
+
+@pytest.mark.parametrize("name", ["weights.gif", "softmax.png", "weights.npz", "numbers.csv"])
+def test_there_are_no_other_files(client: TestClient, key: str, name: str) -> None:
+    """404 for an unknown stage or kind."""
+    assert client.get(f"/heads/{key}/picture/{name}").status_code == 404
