@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.classes.live_snapshot import LiveSnapshots
+from app.sheets.code_text import option_label
 from app.store import Policies
 from tests.helpers.class_sheet import press
 from tests.helpers.clock import end_activity
@@ -71,3 +72,7 @@ def test_a_class_is_seen_to_suspect_lines(classroom: Classroom) -> None:
     assert [(text.split(":")[0], count) for text, count in bars["where"].chosen] == [("4", 1), ("5", 2)]
     assert (bars["where"].right, bars["where"].wrong, bars["where"].open) == (1, 2, 1)
     assert bars["repair"].chosen == ()
+    results = Page(classroom.get(f"/activities/{activity.id}/results"))
+    [wrong] = [text for _, text in results.find("tr") if text.startswith("Which line is wrong?")]
+    assert option_label(VARIANT, "where", 5) in wrong or option_label(VARIANT, "where", 4) in wrong
+    assert "Which line is wrong?" in [text for _, text in results.find("th", class_="mark")]
