@@ -379,13 +379,13 @@ def frozen_bug(text: str) -> Bug:
     """The row in a text of `freeze_bug`, whatever became of the bank. The same text gives the same object."""
     values = json.loads(text)
     program = values.pop("frozen_program")
-    lines = tuple(CodeLine(**line) for line in program.pop("lines"))
-    sequences = {name: tuple(program.pop(name)) for name in ("traced", "symbols")}
+    program["lines"] = tuple(CodeLine(**line) for line in program["lines"])
+    program |= {name: tuple(program[name]) for name in ("traced", "symbols")}
     return Bug(
         **values
         | {
             "beliefs": tuple(values["beliefs"]),
             "frozen_others": tuple((key, line) for key, line in values["frozen_others"]),
-            "frozen_program": CodeProgram(lines=lines, **sequences, **program),
+            "frozen_program": CodeProgram(**program),
         }
     )

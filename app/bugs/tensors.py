@@ -57,9 +57,9 @@ class SymbolicLength(int):
         side.expression = expression
         return side
 
-    def __getnewargs__(self) -> tuple[int, Expression]:
+    def __reduce__(self) -> tuple[type[SymbolicLength], tuple[int, Expression]]:
         """What makes it again in another process."""
-        return int(self), self.expression
+        return SymbolicLength, (int(self), self.expression)
 
     def __add__(self, other: int) -> SymbolicLength:
         return SymbolicLength(int(self) + int(other), self.expression + expression_of(other))

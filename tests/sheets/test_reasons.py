@@ -36,8 +36,8 @@ def sheets(topic: str, models: str, answers: Answers, tokens_are: TokensAre) -> 
             if tokens_are == "columns" and table.tokens_are_rows:  # which no worksheet may be
                 continue
             rows = tuple(key for key in table.askable if key in named)
-            forms = {"answers": answers, "tokens_are": tokens_are, "bug": bug_shown(table)}
-            worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, **forms)
+            worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, tokens_are=tokens_are,
+                                  bug=bug_shown(table))  # fmt: skip
             model = Model("model", "The model", "", "", architecture, "{}")
             yield Variant(worksheet, model, architecture.check_tokens(tokens), LIBRARY.wording)
 
