@@ -419,7 +419,7 @@ def scaled_dot_product_attention(
 
     With `is_causal`, query i sees the keys up to i, counted from the first key: a single query sees that key alone.
     """
-    scores = query @ key.mT
+    scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
         written = [", ".join(str(int(length)) for length in each) for each in (scores.shape, shape)]
         raise TensorError(f"output with shape [{written[0]}] doesn't match the broadcast shape [{written[1]}]")
@@ -427,7 +427,8 @@ def scaled_dot_product_attention(
         attn_mask = CodeTensor.of_shape(scores.shape[-2:], _numpy().tri(*map(int, scores.shape[-2:]), dtype=bool))
     scores = scores / float(query.shape[-1]) ** 0.5
     scores = scores if attn_mask is None else scores.masked_fill(~attn_mask, float("-inf"))
-    return scores.softmax(-1) @ value
+    weights: CodeTensor = scores.softmax(-1)
+    return weights @ value
 
 
 def place(dim: int, dimensions: int) -> int:
