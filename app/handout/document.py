@@ -355,7 +355,7 @@ def _program(variant: Variant) -> TypstData | None:
     """The program of a sheet with what goes in and what happened; None on a sheet without one."""
     if (code := code_shown(variant)) is None:
         return None
-    stops = _("Line {line} stops the program:").format(line=code.stops)
+    stops = f"{code.caption} {_('Line {line} stops the program:').format(line=code.stops)}".strip()
     happened = {"stops": stops if code.error else code.witness.caption if code.witness else "", "happened": code.error}
     return {"given": code.given, "lines": code.lines, **happened, "cells": code.witness.cells if code.witness else ()}
 

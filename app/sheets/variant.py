@@ -110,7 +110,7 @@ class Variant:
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
         problem = problem_for(
-            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug, self.head
+            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
         )
         if not sheet.misconceptions:
             return problem
@@ -248,10 +248,12 @@ class Variant:
     def axis(self, blank: Blank) -> str:
         """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four.
 
-        Of a count it is the row's word, such as "head", or else "count".
+        Of a count it is the row's word, such as "head", or else "count". What is chosen on a sheet about a program has
+        a word of its own: "line", or "reason".
         """
         row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
-        return (row and row.box) or self.wording.axes[self.column_of(blank)].name
+        name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
+        return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
 
     @cached_property
     def letters(self) -> dict[str, str]:
