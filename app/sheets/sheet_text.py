@@ -57,6 +57,8 @@ _ABOUT_ROWS = {
         "norm-scale": "normed norm_scale scaled",
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
+        "axes-of-groups": "keys keys_by_head repeated_keys values values_by_head repeated_values queries_of_input "
+        "grouped_queries keys_of_input grouped_scores repeat_pattern grouped_pattern",
         "list-and-column": "number_row number_column grown",
         "mixed-precision": "gradients_bytes master_bytes moments_bytes training_bytes",
     }.items()
