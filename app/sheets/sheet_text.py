@@ -46,7 +46,8 @@ _COMPARED_BLOCKS = (
 )
 
 
-# Parts of a description that are about these rows alone, and left out of a sheet that asks for none of them.
+# Parts of a description or of the assumptions that are about these rows alone, and left out of a sheet that asks for
+# none of them.
 _ABOUT_ROWS = {
     part: frozenset(rows.split())
     for part, rows in {
@@ -57,9 +58,11 @@ _ABOUT_ROWS = {
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
         "list-and-column": "number_row number_column grown",
+        "mixed-precision": "gradients_bytes master_bytes moments_bytes training_bytes",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
+_SOUND_ROWS = frozenset({"sound", "convolved", "strided", "heard"})
 
 
 @dataclass(frozen=True)
@@ -521,7 +524,16 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
-        "training": {"training-decoder": a.encoder_decoder, "training": True},
+        "way-in": {
+            "way-in-image": a.input == "image",
+            "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked),
+        },
+        "training": {
+            "training-classes": a.input == "image",
+            "training-decoder": a.encoder_decoder,
+            "training": True,
+        },
+        "every-position": {"every-position": a.input != "image"},
         "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
             "chunks": has_chunks,

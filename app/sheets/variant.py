@@ -246,8 +246,12 @@ class Variant:
         return tuple(signs)
 
     def axis(self, blank: Blank) -> str:
-        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
-        return self.wording.axes[self.column_of(blank)].name
+        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four.
+
+        Of a count it is the row's word, such as "head", or else "count".
+        """
+        row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
+        return (row and row.box) or self.wording.axes[self.column_of(blank)].name
 
     @cached_property
     def letters(self) -> dict[str, str]:

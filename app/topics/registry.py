@@ -125,7 +125,7 @@ def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     one length gets that, and a topic with a `token_step` a multiple of it, at least one step, if the model can take
     as many.
     """
-    if _is_about_decoder_alone(key):
+    if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
     even = max(step, longest - longest % step)
