@@ -243,7 +243,7 @@ def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.T
 
 
 def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function between the matrices of a feed-forward block, by the checkpoint's name for it."""
+    """The function between the matrices of a feed-forward block, by its name; ForwardError for an unknown one."""
     from torch.nn import functional
 
     functions: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
