@@ -68,14 +68,14 @@ def test_every_head_equals_transformers(family: str, stated: dict[str, Any], fir
 
 def head_by_head(w: LayerWeights) -> LayerWeights:
     """The matrices of a fused one that lies head by head, read as if it lay matrix by matrix."""
-    by_head = [matrix.unflatten(1, (4, -1)) for matrix in (w.W_Q, w.W_K, w.W_V)]
+    by_head = [matrix.reshape(len(matrix), 4, -1) for matrix in (w.W_Q, w.W_K, w.W_V)]
     queries, keys, values = torch.stack(by_head, 2).flatten(1).chunk(3, 1)
     return replace(w, W_Q=queries, W_K=keys, W_V=values)
 
 
-def in_turn(matrix: torch.Tensor) -> torch.Tensor:
-    """The columns of two key heads as if query heads read them in turn."""
-    return matrix.unflatten(1, (2, -1)).flip(1).flatten(1)
+def swapped(matrix: torch.Tensor) -> torch.Tensor:
+    """The columns of two key heads in the wrong order."""
+    return matrix.view(len(matrix), 2, -1).flip(1).flatten(1)
 
 
 def without_offset(w: LayerWeights) -> LayerWeights:
@@ -84,7 +84,7 @@ def without_offset(w: LayerWeights) -> LayerWeights:
 
 # For each family a mistake that changes no shape.
 MISREAD: dict[str, Callable[[LayerWeights], LayerWeights]] = {
-    "llama": lambda w: replace(w, W_K=in_turn(w.W_K)),
+    "llama": lambda w: replace(w, W_K=swapped(w.W_K)),
     "mistral": lambda w: replace(w, W_O=w.W_O.T),
     "qwen2": lambda w: replace(w, b_K=None if w.b_K is None else 0 * w.b_K),
     "qwen3": lambda w: replace(w, g_Q=None if w.g_Q is None else torch.ones_like(w.g_Q)),
