@@ -38,7 +38,6 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 # What each stage that is open lets the picture show.
 STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
-HEAD_REFRESH_S = 2  # without script
 ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
 MAX_SKIPPED = 200  # characters of the list of skipped stages
 
@@ -68,7 +67,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, "all" for every one. `hint` is the level of a hint for the stage that is
-    asked. A browser without script loads the page again every HEAD_REFRESH_S seconds until the head has run.
+    asked. A browser without script loads the page again every two seconds until the head has run.
     """
     job = find_head_job(services, key)
     page = HeadPage(
@@ -90,10 +89,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
         )
         if not request.cookies.get(VISITOR_COOKIE):
             page = replace(page, form_secret=FormSecret.new().secret)
-    response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
-    if not (is_htmx(request) or job.ending):
-        response.headers["Refresh"] = str(HEAD_REFRESH_S)
-    return response
+    return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 
 @router.post("/heads/{key}/stages/{stage}")
