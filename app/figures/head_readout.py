@@ -82,7 +82,8 @@ def row_sentence(numbers: HeadNumbers, query: int) -> str:
     """What a row says: “it” attends to “cat” 61 %, “the” (5) 20 %; 6 others together 19 %.
 
     The position is added to a token that is there more than once; the query's own key is "itself". At most NAMED_KEYS
-    keys are named, those with LEAST_NAMED of the weight or more, or else the one with most.
+    keys are named, those with LEAST_NAMED of the weight or more, or else the one with most. A second sentence has what
+    a learned sink takes, if that is more than half a percent.
     """
     import numpy as np
 
@@ -278,7 +279,7 @@ def key_labels(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], ...]:
-    """The numbers of a picture's cells as text, "" for a masked one."""
+    """The numbers of a picture's cells as text, weights in percent, scores as decimals; "" for a masked one."""
     drawn = cells(*stage_numbers(numbers, stage))
     is_share, places = stage in ("weights", "rest"), places_for(drawn.largest)
     return tuple(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from app.checkpoints.checkpoint import Checkpoint, HeadWeights
 
 MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of more they are left out
+MIN_MEASURED_BYTES = 2**18
 # How far the fused kernel's output may be from the plain head's, as a share of its largest number.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 3e-2}
 # What the file of `save_npz` holds besides the tokens.
@@ -71,7 +73,8 @@ class SdpaComparison:
     milliseconds: of the second of two runs.
     bytes: of the tensors that each makes, computed: S, A and C, or C alone. If the window hides tokens, the kernel is
     given the mask as a tensor (`needs_mask`), of one byte a score; otherwise it makes no N × N tensor.
-    peak_bytes: the most that each took, measured; None if the device has no such figure, or one below `bytes`.
+    peak_bytes: the most that each took, measured; None if the device has no such figure, if one is below `bytes`, or if
+    the plain head makes less than MIN_MEASURED_BYTES, so little that pages of the system hide it.
     largest_difference: of the two outputs, as a share of the plain one's largest number; `agrees` if that is at most
     `tolerance`.
     """
@@ -90,6 +93,11 @@ class SdpaComparison:
     def agrees(self) -> bool:
         """Whether both outputs are the same, within the tolerance of the number format."""
         return self.largest_difference <= self.tolerance
+
+    @property
+    def equal_digits(self) -> int:
+        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it."""
+        return math.floor(-math.log10(max(self.largest_difference, 1e-16)))
 
 
 @dataclass(frozen=True)
@@ -260,7 +268,7 @@ def run_real_head(
     if needed > usable_share * free:
         raise _too_large_error(needed, free, device, usable_share)
     try:
-        return _run(checkpoint, tokens, layer, head, device, dtype, compare, states or HiddenStates(0), report)
+        return _run(checkpoint, tokens, layer, head, device, dtype, compare, states or HiddenStates(0, 0), report)
     except torch.OutOfMemoryError:
         raise _too_large_error(needed, available_bytes(device) or 0, device, usable_share) from None
 
@@ -417,13 +425,14 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
     found, fused_milliseconds, fused_peak = _measured(fused, device)
     plain_bytes = (2 * tokens**2 + tokens * a.d_v) * element
     fused_bytes = tokens * a.d_v * element + (tokens**2 if needs_mask else 0)
+    is_measured = plain_bytes >= MIN_MEASURED_BYTES
     return SdpaComparison(
         plain_milliseconds,
         fused_milliseconds,
         plain_bytes,
         fused_bytes,
-        plain_peak if plain_peak is not None and plain_peak >= plain_bytes else None,
-        fused_peak if fused_peak is not None and fused_peak >= fused_bytes else None,
+        plain_peak if is_measured and (plain_peak or 0) >= plain_bytes else None,
+        fused_peak if is_measured and (fused_peak or 0) >= fused_bytes else None,
         needs_mask,
         float((found - expected).abs().max() / expected.abs().max()),
         TOLERANCES[dtype],

@@ -12,14 +12,15 @@ from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 from tests.helpers.finished_heads import finished_head, stored_head
 
-TOKENS = 12  # the letters of the sentence
+SENTENCE = "a cat and a dog and a cow and a tall tree"
+TOKENS = 12
 
 
 @pytest.fixture(scope="module")
 def address(shared_app: Server) -> Iterator[str]:
-    """The picture of a head that has run over "a cat, a cap"."""
+    """The picture of a head that has run over the sentence."""
     store = Store(shared_app.database, shared_app.folder)
-    yield f"/heads/{stored_head(store, finished_head('a cat, a cap'))}/picture"
+    yield f"/heads/{stored_head(store, finished_head(SENTENCE))}/picture"
     store.close()
 
 
@@ -55,7 +56,7 @@ def test_the_picture_is_read_by_keyboard(page: Page, address: str) -> None:
     expect(focused(page)).to_have_attribute("data-at", "3 1")
     page.keyboard.press("End")
     expect(focused(page)).to_have_attribute("data-at", f"3 {TOKENS - 1}")
-    expect(focused(page)).to_have_accessible_name("p: masked")
+    expect(focused(page)).to_have_accessible_name("tree: masked")
     page.keyboard.press("ArrowRight")  # there is nothing further right
     expect(focused(page)).to_have_attribute("data-at", f"3 {TOKENS - 1}")
 

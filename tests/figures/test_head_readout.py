@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,7 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def with_weights(rows: list[list[float]], tokens: tuple[str, ...]) -> HeadNumbers:
+def with_weights(rows: Sequence[Sequence[float]], tokens: tuple[str, ...]) -> HeadNumbers:
     """A causal head with these weights for these tokens."""
     return replace(made_head(len(rows), 4), weights=np.array(rows, np.float32), query_tokens=tokens, key_tokens=tokens)
 
@@ -126,10 +127,10 @@ def test_a_learned_sink_is_named_where_a_row_adds_up_to_less() -> None:
 
 def test_the_first_tokens_share_is_explained_where_it_is_large() -> None:
     """Not of two tokens, where even sharing gives it half, nor of a head that looks elsewhere."""
-    resting = [[1, 0, 0, 0], [0.9, 0.1, 0, 0], [0.9, 0, 0.1, 0], [0.9, 0, 0, 0.1]]
+    resting = [[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.9, 0, 0.1, 0], [0.9, 0, 0, 0.1]]
     assert len(first_token_sentences(with_weights(resting, ("a", "b", "c", "d")))) == 2
     assert len(first_token_sentences(with_weights([[1, 0], [0.5, 0.5]], ("a", "b")))) == 1
-    identity = [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]
+    identity = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     assert len(first_token_sentences(with_weights(identity, ("a", "b", "c")))) == 1
     assert first_token_sentences(made_head(1, 4)) == ()
 

@@ -20,7 +20,7 @@ from app.forward.real_head import RealHead
 from app.web.heads.picture_view import picture_view
 from tests.helpers.finished_heads import finished_head, stored_head
 
-SENTENCE = "a cat, a cap"  # twelve letters, each of them a token
+SENTENCE = "a cat and a dog and a cow and a tall tree"  # twelve words, each of them a token
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: Re
 
 
 @pytest.mark.parametrize(
-    "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 4000]
+    "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 9000]
 )
 def test_what_cannot_be_read_counts_as_missing(client: TestClient, key: str, query: str) -> None:
     """The page is the one without it."""
