@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -53,6 +54,9 @@ class HeadPage:
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
+    quantized: Annotated[
+        str, Doc("What the file holds in place of float32; empty for weights that are not quantized.")
+    ] = ""
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format and time, by name.")] = ()
     picture: Annotated[PictureView | None, Doc("As much of the picture as may be seen yet; None for nothing.")] = None
     picture_after: Annotated[str, Doc("The key of the stage below which the picture is.")] = ""
@@ -177,6 +181,7 @@ def _page(
         parts=part_lines(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
         scale_sentence=_scale_sentence(real_head),
+        quantized=_quantized_sentence(real_head) if real_head.is_quantized else "",
         facts=(
             (_("Device"), f"{real_head.device_name} ({real_head.device})"),
             (_("Number format"), real_head.dtype),
@@ -198,6 +203,18 @@ def _model_of(real_head: RealHead) -> Model:
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
+
+
+def _quantized_sentence(real_head: RealHead) -> str:
+    """How many bits a stored weight of this head has, by the names of GGUF's types, such as Q4_1; or no number."""
+    dtypes = {part.stored.dtype for part in real_head.parts}
+    bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
+    if not bits:
+        return _("the file holds quantized weights, which are turned back into {dtype} for the run").format(
+            dtype=real_head.dtype
+        )
+    sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
+    return sentence.format(bits="/".join(bits), dtype=real_head.dtype)
 
 
 def _scale_sentence(real_head: RealHead) -> str:
