@@ -90,7 +90,7 @@ class SafetensorsFiles:
 
         stored, path = self.stored(name), self._file(name)
         if stored.dtype not in _READ:
-            problem = _("{file} stores “{name}” as {dtype}, which can't be read here.")
+            problem = _("{file} stores “{name}” as {dtype}, which can’t be read here.")
             raise CheckpointError(problem.format(file=path.name, name=name, dtype=stored.dtype[:20]))
         try:
             lazy = self._opened(path).get_slice(name)

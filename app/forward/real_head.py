@@ -268,7 +268,7 @@ def run_real_head(
     if needed > usable_share * free:
         raise _too_large_error(needed, free, device, usable_share)
     try:
-        return _run(checkpoint, tokens, layer, head, device, dtype, compare, states or HiddenStates(0), report)
+        return _run(checkpoint, tokens, layer, head, device, dtype, compare, states or HiddenStates(0, 0), report)
     except torch.OutOfMemoryError:
         raise _too_large_error(needed, available_bytes(device) or 0, device, usable_share) from None
 

@@ -32,11 +32,12 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
 from app.algebra.expression import ONE
+from app.bugs.bank import BUGS, Bug, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
 from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
-from app.topics.registry import BUG_KEYS, TOPICS
+from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
@@ -45,6 +46,7 @@ MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a shor
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_SENTENCE = 600  # characters of a sentence that a head of real weights reads
+NOT_SET = {"key", "frozen_bug"}  # fields that are no setting of a file
 MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
@@ -287,7 +289,9 @@ class Worksheet:
 
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
-    bug: on a topic about a program with a bug, the key of the bug; "" is the first that the model can have.
+    bug: on a topic about a program with a bug, the key of the bug; "" on all others.
+    bug_caption: what such a sheet says about what happened: before a message, or in place of the app's words about what
+    its picture shows. bug_reason: the reason that is right, in place of the app's. Either may be "".
     sentence: what the real head of the lesson reads, on a topic about one head; "" for none. Then every sheet has
     `model` and `tokens`, which is how many tokens the sentence has there.
     checkpoint, layer, head: the weights by the key that a server lists them under, and the layer and the query head,
@@ -302,6 +306,7 @@ class Worksheet:
     introduction, own_assumptions, footnote: Markdown with formulas between dollar signs.
     row_names, row_hints, row_points: by row, its text, or the points for each of its boxes if they are not 1.
     show_hints, show_drawing, show_mismatches: whether students get hints, the drawing, and where its edges don't meet.
+    frozen_bug: in an activity, the bug's row and program as `freeze_bug` wrote them; "" is the bank's of today.
     """
 
     key: str
@@ -313,7 +318,9 @@ class Worksheet:
     notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
-    bug: Annotated[str, _one_of(("", *BUG_KEYS))] = ""
+    bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
+    bug_caption: _LineOrNothing = ""
+    bug_reason: _LineOrNothing = ""
     sentence: _Sentence = ""
     checkpoint: _LineOrNothing = ""
     layer: _Place = 0
@@ -355,6 +362,7 @@ class Worksheet:
         Field(max_length=MAX_AUTHOR_MISCONCEPTIONS),
         _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
+    frozen_bug: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none.
@@ -368,8 +376,14 @@ class Worksheet:
             raise refused(_("{setting} is missing: a range has a first and a last number."), missing)
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
-        if self.bug and self.bug not in TOPICS[self.topic].bugs:
-            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
+        bugs = TOPICS[self.topic].bugs
+        named = next((name for name in ("bug", "bug_caption", "bug_reason") if getattr(self, name)), "")
+        if named and not bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
+        if bugs and self.bug not in bugs and not self.frozen_bug:
+            raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
+        if self.bug_reason and self.bug_row and not self.bug_row.line:
+            raise refused(_("{setting} must be left out: nothing is wrong in this program."), "bug_reason")
         if self.sentence and TOPICS[self.topic].program != "head":
             raise refused(_("{setting} must be left out: this topic is not about one head."), "sentence")
         if bool(self.sentence) != bool(self.checkpoint) or ((self.layer or self.head) and not self.sentence):
@@ -384,13 +398,20 @@ class Worksheet:
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property
+    def bug_row(self) -> Bug | None:
+        """The bug that the sheet is about: as it was frozen, or the bank's. None on a topic without bugs."""
+        if self.frozen_bug:
+            return frozen_bug(self.frozen_bug)
+        return BUGS[self.bug] if self.bug else None
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings as a worksheet file has them: those every worksheet needs, and those that are not the default.
 
         `read_settings` makes an equal Worksheet of them, even after they were written as TOML or JSON.
         """
         settings: dict[str, Any]
-        settings = WORKSHEETS.dump_python(self, mode="json", exclude={"key"}, exclude_defaults=True)
+        settings = WORKSHEETS.dump_python(self, mode="json", exclude=NOT_SET, exclude_defaults=True)
         return settings
 
     def architecture_of(self, model: Model) -> Architecture:

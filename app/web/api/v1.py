@@ -113,6 +113,7 @@ class ProgramEntry(BaseModel):
     given: dict[str, str] = Field(description="The shape of each input and parameter, by its name.")
     stops: int = Field(description="The line that stopped the program, from 1; 0 if it ran to its end.")
     error: str = Field(description="What PyTorch said then; empty if it ran.")
+    caption: str = Field(description="The author’s words about that error, if there are any.")
     witness: WitnessEntry | None = Field(description="What its numbers show, if it ran to its end.")
 
 

@@ -37,6 +37,7 @@ from app.forward.head_scores import (
     pattern_names,
 )
 from app.translation import gettext as _
+from app.web.shared.forms import whole_number
 
 if TYPE_CHECKING:
     from app.forward.real_head import RealHead
@@ -179,11 +180,10 @@ def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> Pict
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
     """The row of the query that an address names, and the column of its key; see `picture_view`."""
     row, key = telling_row(numbers)
-    if (named := query.get("row", "")).isdecimal() and int(named) < len(numbers.queries):
-        row = int(named)
-        key = int(numbers.weights[row].argmax())
-    if (named := query.get("cell", "")).isdecimal() and int(named) < len(numbers.keys):
-        key = int(named)
+    if (named := whole_number(query.get("row", ""), len(numbers.queries) - 1)) is not None:
+        row, key = named, int(numbers.weights[named].argmax())
+    if (named := whole_number(query.get("cell", ""), len(numbers.keys) - 1)) is not None:
+        key = named
     readout = read_row(numbers, row)
     return readout, max(cell.column for cell in readout.cells if cell.first_key <= key)
 
