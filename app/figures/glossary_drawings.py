@@ -280,6 +280,12 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Box("score", 38, 36, 28, 26, "M", "masked"),
         *(_Line(f"M52 36L{18 + 34 * i} 32") for i in range(3)),
     ),
+    "index-notation": (
+        _Box("query", 4, 12, 28, 40, "q e"),
+        _Box("key", 42, 12, 28, 40, "k e"),
+        _Text(79, 32, "→"),
+        _Box("score", 88, 17, 30, 30, "q k"),
+    ),
     "transpose": (_Box("key", 10, 6, 24, 52, "K"), _Text(46, 32, "→"), _Box("key", 58, 20, 52, 24, "Kᵀ")),
     "concatenate": (
         *(_Box("value", 4 + 22 * i, 14, 14, 36) for i in range(2)),

@@ -1,6 +1,6 @@
-"""The sentences of a sheet about a program with a bug: its options, why a row is right, and hints.
+"""The sentences of questions about code: their options, why a row is right, and hints.
 
-They are in the wording of the topic, under "code", and in that of the bugs.
+They are in the wording of the topic, under "code", and those about bugs in that of the bugs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from app.algebra.expression import Expression
 from app.bugs.case import BugCase
 from app.bugs.witnesses import Witness
-from app.shapes.table import Blank, Joint, OneOf
+from app.shapes.table import OTHER_PATTERN, Blank, Joint, OneOf, WrittenPattern
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
 
 CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
@@ -35,7 +36,7 @@ class CodeShown:
     """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
 
     stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what
-    its numbers then show; None if it stopped.
+    its numbers then show; None if it stopped. caption: the author's words about the error, "" without any.
     """
 
     lines: tuple[str, ...]
@@ -43,6 +44,7 @@ class CodeShown:
     stops: int
     error: str
     witness: WitnessShown | None
+    caption: str = ""
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
@@ -59,14 +61,16 @@ def code_shown(variant: Variant) -> CodeShown | None:
     given = tuple((name, written(shape)) for name, shape in case.inputs)
     error = f"{case.error}: {case.message}" if case.error else ""
     witness = _witness_shown(variant, case.witness or _table(variant).witness)
-    return CodeShown(case.lines, given, case.raises_at, error, witness)
+    caption = variant.worksheet.bug_caption if error else ""
+    return CodeShown(case.lines, given, case.raises_at, error, witness, caption)
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
     if witness is None:
         return None
     words = variant.topic_wording.code
-    caption = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
+    shows = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
+    caption = variant.worksheet.bug_caption or shows
     if witness.probe in MEASURED:
         return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
     cells = tuple(tuple(bool(number) for number in row) for row in witness.cells)
@@ -82,11 +86,26 @@ def asks_in_vain_for_repair(variant: Variant) -> bool:
     )
 
 
+def gives_line_away(worksheet: Worksheet) -> bool:
+    """Whether the worksheet asks for the wrong line, and for a repair, whose blanks show which line that is."""
+    return "where" in worksheet.rows and not CHECKED_FIRST.isdisjoint(worksheet.rows)
+
+
 def option_text(variant: Variant, row: str, option: int) -> str:
-    """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
-    case, words = _case(variant), variant.topic_wording.code
+    """What an option of a choice says: its text, a pattern, a line of code, that no line is wrong, or a reason.
+
+    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected.
+    """
+    words, asked = variant.topic_wording.code, variant.table.askable[row]
+    if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
+        return words["other-pattern"]
+    if isinstance(asked, OneOf) and asked.texts:
+        return asked.texts[option - 1] or words["no-axis"]
+    case = _case(variant)
     if row == "why":
         reason = _table(variant).reasons[option - 1]
+        if reason == _table(variant).right_reason and variant.worksheet.bug_reason:
+            return variant.worksheet.bug_reason
         return words[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
     return words["none"] if option == NO_LINE else case.lines[option - 1]
 
@@ -98,7 +117,7 @@ def option_label(variant: Variant, row: str, option: int) -> str:
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
-    """The right answer of a question about the program: an option, two sizes, or the repaired line."""
+    """The right answer of a question about code: an option, a pattern, two sizes, or the repaired line."""
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
         return option_label(variant, row, asked.right)
@@ -133,7 +152,10 @@ def repaired_line(variant: Variant) -> str:
 
 def code_hint(variant: Variant, blank: Blank, level: int) -> str:
     """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it."""
-    case, words = _case(variant), variant.topic_wording.code
+    words, asked = variant.topic_wording.code, variant.table.askable[blank.tensor]
+    if isinstance(asked, OneOf) and asked.call:
+        return words[f"hint-{'pattern' if isinstance(asked, WrittenPattern) else 'summed'}-{level}"]
+    case = _case(variant)
     row = "line" if _table(variant).line_of(blank.tensor) else blank.tensor
     how = "-loud" if case.raises_at else "-silent"
     return words[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
-from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, OneOf, Tensor
 from app.sheets.code_text import code_reason
 from app.sheets.formulas import write_formula
 from app.sheets.notation import ONE_NAME, Notation, without_own_name
@@ -105,6 +105,8 @@ class _Writer:
     def reason(self, key: str) -> Reason:
         if self.variant.problem.case:
             return self._of_code(key)
+        if isinstance(self.variant.table.askable.get(key), OneOf):
+            return Reason(self._say(key), "")
         entry = self.variant.table.sized(key)
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))

@@ -57,6 +57,8 @@ _ABOUT_ROWS = {
         "norm-scale": "normed norm_scale scaled",
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
+        "axes-of-groups": "keys keys_by_head repeated_keys values values_by_head repeated_values queries_of_input "
+        "grouped_queries keys_of_input grouped_scores repeat_pattern grouped_pattern",
         "list-and-column": "number_row number_column grown",
         "mixed-precision": "gradients_bytes master_bytes moments_bytes training_bytes",
     }.items()
@@ -479,6 +481,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
     has_cache = a.has_kv_cache
     is_masked = a.causal or has_window or has_chunks
     has_lm_head, order, case = a.has_lm_head, fused_order(a), problem.case
+    given = {name for name, _shape in case.inputs} if case else set[str]()
     return {
         "width": {"width-projected": sizes.get("d_emb", a.d) != a.d, "width": True},
         "heads": {
@@ -591,6 +594,8 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "no-padding": {"no-padding": is_masked},
         "repeated": {"repeated": kv_heads < heads},
         "no-mask": {"no-mask": not is_masked},
+        "code-padding": {"code-padding": "padding" in given},
+        "code-mask": {"code-mask": "mask" in given},
         "code": {
             "": case is None,
             "code-head": case is not None and "H" not in case.sizes,

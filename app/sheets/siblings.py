@@ -38,6 +38,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
         return None
     sheet = replace(
         variant.worksheet,
+        sentence="", checkpoint="", layer=0, head=0,
         introduction="", own_assumptions="", footnote="", hidden_facts=(), misconceptions=(), questions=(),
         row_hints={}, answers=answers,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from app.checkpoints.checkpoint import Checkpoint
+from app.checkpoints.checkpoint import Checkpoint, LayerWeights
 from app.checkpoints.sources import open_checkpoint
 from app.forward.hidden_states import HiddenStates, hidden_state, likelihood
 from app.forward.lines import ForwardError
@@ -191,7 +191,7 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path
     checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
     reports: list[tuple[int, int]] = []
     ids = [token.id for token in letters(TEXT)]
-    states = HiddenStates(max_bytes=3 * 4 * len(ids) * 64)
+    states = HiddenStates(3 * 4 * len(ids) * 64, max_weight_bytes=0)
     first = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
     again = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
     assert reports == [(0, 1), (1, 1), (0, 0)]
@@ -200,6 +200,24 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path
     for text in ("another one", "one more of them"):
         hidden_state(checkpoint, [token.id for token in letters(text)], 2, states=states)
     assert states.bytes <= states.max_bytes
+
+
+def test_another_sentence_reads_no_weights_of_a_small_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one checkpoint are kept; of a larger model, or without a place for them, they are read each time."""
+    checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
+    read: list[int] = []
+    from_file = checkpoint.layer_weights
+
+    def note(layer: int) -> LayerWeights:
+        read.append(layer)
+        return from_file(layer)
+
+    monkeypatch.setattr(checkpoint, "layer_weights", note)
+    for states, expected in ((HiddenStates(), [0, 1]), (HiddenStates(max_weight_bytes=1000), [0, 1, 0, 1])):
+        read.clear()
+        outputs = [hidden_state(checkpoint, ids, 2, states=states).x for ids in ([1, 2, 3], [1, 2, 4])]
+        assert read == expected
+        np.testing.assert_array_equal(outputs[0][:2], outputs[1][:2])
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
@@ -258,6 +276,17 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
         run_real_head(
             saved_checkpoint(small_model("gpt2"), tmp_path), arguments.pop("text"), report=report, **arguments
         )
+
+
+def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU that others use, too."""
+
+    def run_out(*_arguments: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("app.forward.hidden_states.run_layer", run_out)
+    with pytest.raises(ForwardError, match="bytes"):
+        run_real_head(saved_checkpoint(small_model("llama"), tmp_path), TEXT, layer=1, head=0)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

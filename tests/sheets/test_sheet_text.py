@@ -23,6 +23,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet
 from app.topics.registry import TOPICS, topic_for
 from app.topics.requirements import TopicError
+from tests.helpers.every_family import bug_shown
 from tests.helpers.families_cases import CASES, LATENT
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running
@@ -56,9 +57,11 @@ def sheet(
 ) -> Variant:
     """A sheet that asks every row of the topic which has a name, about a model of no library."""
     named = library.wording.topics[topic].rows
-    rows = tuple(key for key in topic_for(topic, architecture, tokens).askable if key in named)
+    table = topic_for(topic, architecture, tokens)
+    rows = tuple(key for key in table.askable if key in named)
     notation: NotationKey = "lecture" if answers == "letters" else "classic"
-    worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers)
+    bug = bug_shown(table)
+    worksheet = Worksheet("asked", "Title", "model", topic, tokens, rows, notation, answers=answers, bug=bug)
     return Variant(worksheet, Model("model", "The model", "", "", architecture, "{}"), tokens, library.wording)
 
 
