@@ -73,6 +73,11 @@ class Policies:
         """Whether students see drawings, nudges and diagnoses, get hints and may run a head: in an exam once closed."""
         return not self.exam or phase == "closed"
 
+    @property
+    def checks_freely(self) -> bool:
+        """Whether students see marks at every check, and can check as often as they like."""
+        return self.feedback == "immediate" and not self.max_attempts
+
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
         """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers", "tokens_are")  # fmt: skip
+_RARE_QUESTION_FIELDS = ("tolerance", "edition", "chosen", "bug", "frozen_bug")  # the same, where there is anything
 
 
 def question_name(key: str) -> str:
@@ -52,14 +53,14 @@ class FrozenWorksheet:
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
-        A tolerance belongs to the questions too, and so do the edition, which a worksheet has whose model got another
-        config in an open activity, and what was chosen for it; a worksheet without them has the key it had before there
-        were any.
+        A tolerance belongs to the questions too, and so do a bug with its program, the edition, which a worksheet has
+        whose model got another config in an open activity, and what was chosen for it; a worksheet without them has the
+        key it had before there were any.
 
         Example: "llama-7b@9c1f0a52b6de", the worksheet's key and a hash of the fields that its answers depend on.
         """
         values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
-        values += [value for name in ("tolerance", "edition", "chosen") if (value := self.worksheet.get(name))]
+        values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
         questions = json.dumps(values, sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
 

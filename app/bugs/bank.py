@@ -10,14 +10,15 @@ the same. A row is checked when this module is imported.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from app.algebra.expression import Expression, ExpressionError
-from app.bugs.programs import PROGRAMS, CodeProgram
+from app.bugs.programs import PROGRAMS, CodeLine, CodeProgram
 from app.bugs.running import CodeError, parsed
 
 BlankKind = Literal["size", "dimension", "word"]
@@ -46,7 +47,11 @@ class RepairForm:
 
     @staticmethod
     def parse(text: str) -> RepairForm:
-        """Read "Q.«view|reshape»(«H*d_h», «-1»)"; raises ExpressionError for a size that is no arithmetic."""
+        """Read a line with its blanks filled: "Q.«view|reshape»(«H*d_h», «-1»)".
+
+        A blank with "|" is a choice of words, the first of which is right; one with a whole number takes a whole
+        number, any other a size. Raises ExpressionError for a size that is no arithmetic.
+        """
         pieces = _BLANK.split(text)
         right = pieces[1::2]
         blanks = tuple(
@@ -73,6 +78,9 @@ class Bug:
     refused. `misconception` is the key of the catalogue's row that it shows, "" if it is none of these. `beliefs` are
     keys of BELIEFS, wrong reasons for what is seen; the others are those of bugs in other lines of the program. A row
     without a line is a program with nothing wrong.
+
+    A row that was frozen brings its program, and the keys and lines of the other bugs of this program, as they were:
+    None means those of today.
     """
 
     key: str
@@ -83,8 +91,12 @@ class Bug:
     repaired: str = ""
     misconception: str = ""
     beliefs: tuple[str, ...] = ()
+    frozen_program: CodeProgram | None = None
+    frozen_others: tuple[tuple[str, str], ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.frozen_program:
+            return  # it was checked when it was frozen, and what it names may be gone since
         if self.program_key not in PROGRAMS:
             self._refuse(f"there is no program “{self.program_key}”")
         if not self.line:
@@ -107,7 +119,15 @@ class Bug:
     @property
     def program(self) -> CodeProgram:
         """The right program."""
-        return PROGRAMS[self.program_key]
+        return self.frozen_program or PROGRAMS[self.program_key]
+
+    @property
+    def others(self) -> tuple[tuple[str, str], ...]:
+        """Key and line of every other bug of the program, in the order of the bank."""
+        if self.frozen_others is not None:
+            return self.frozen_others
+        of_program = (bug for bug in BUGS.values() if bug.program_key == self.program_key and bug.key != self.key)
+        return tuple((bug.key, bug.line) for bug in of_program)
 
     @cached_property
     def repair(self) -> RepairForm:
@@ -148,6 +168,7 @@ _PADDING = (
     "S = S.masked_fill(«padding|~padding»[«:, None, None, :|:, None, :, None|:, None, :|:, :, None, None»], "
     'float("-inf"))'
 )
+_ATTENTION_AT_ONCE = "C = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[«N»:, :«N+1»])"
 _SPLIT_QKV = "Q, K, V = QKV.split((«H*d_h», «G*d_h», «G*d_h»), dim=«-1»)"
 
 _ROWS = (
@@ -281,6 +302,14 @@ _ROWS = (
         ("decode-makes-all-scores", "one-projection-per-head")),
     Bug("nothing-wrong-in-decoding", "decoding", beliefs=("decode-makes-all-scores", "one-projection-per-head",
         "batch-not-multiplied")),
+    Bug("causal-for-one-query", "decoding-at-once", "C", "C = F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        False, _ATTENTION_AT_ONCE, "decode-step-square",
+        ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("mask-of-the-cache", "decoding-at-once", "C",
+        "C = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:N, :N])", True, _ATTENTION_AT_ONCE,
+        "decode-step-square", ("batch-not-multiplied", "one-projection-per-head", "softmax-drops-dimension")),
+    Bug("nothing-wrong-in-decoding-at-once", "decoding-at-once", beliefs=("decode-makes-all-scores",
+        "one-projection-per-head", "batch-not-multiplied")),
     # Fused projections
     Bug("fused-in-three-equal-parts", "fused", "split", "Q, K, V = QKV.chunk(3, dim=-1)", True, _SPLIT_QKV,
         "one-kv-per-query-head", ("batch-not-multiplied", "scale-changes-shape", "softmax-drops-dimension")),
@@ -334,3 +363,33 @@ def _by_key(rows: Sequence[Bug]) -> Mapping[str, Bug]:
 
 
 BUGS = _by_key(_ROWS)
+
+
+def freeze_bug(bug: Bug) -> str:
+    """A bug with all that a sheet takes from the bank, as JSON; `frozen_bug` reads it back.
+
+    The same row and program always give the same text.
+    """
+    return _as_json(replace(bug, frozen_program=bug.program, frozen_others=bug.others))
+
+
+@lru_cache(256)
+def _as_json(bug: Bug) -> str:
+    return json.dumps(asdict(bug))
+
+
+@lru_cache(256)
+def frozen_bug(text: str) -> Bug:
+    """The row in a text of `freeze_bug`, whatever became of the bank. The same text gives the same object."""
+    values = json.loads(text)
+    program = values.pop("frozen_program")
+    program["lines"] = tuple(CodeLine(**line) for line in program["lines"])
+    program |= {name: tuple(program[name]) for name in ("traced", "symbols")}
+    return Bug(
+        **values
+        | {
+            "beliefs": tuple(values["beliefs"]),
+            "frozen_others": tuple((key, line) for key, line in values["frozen_others"]),
+            "frozen_program": CodeProgram(**program),
+        }
+    )

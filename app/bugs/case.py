@@ -2,10 +2,11 @@
 
 Nothing here needs torch. Shapes and messages follow from the model's sizes; numbers are computed on small tensors.
 
+>>> from app.bugs.bank import BUGS
 >>> from app.models.read_config import read_config
 >>> qwen = read_config('{"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14, "vocab_size": 151936,'
 ...     '"num_key_value_heads": 2, "intermediate_size": 4864, "num_hidden_layers": 24}')
->>> case = bug_case("layer-keys-not-transposed", qwen, tokens=10, batch=3)
+>>> case = bug_case(BUGS["layer-keys-not-transposed"], qwen, tokens=10, batch=3)
 >>> case.raises_at, case.message
 (6, 'Expected size for first two dimensions of batch2 tensor to be: [42, 64] but got: [42, 10].')
 >>> case.repair_works([2, 3]), case.repair_works([1, 2])
@@ -21,10 +22,10 @@ from itertools import islice, product
 from typing import Any
 
 from app.algebra.expression import Expression, ExpressionError
-from app.bugs.bank import BUGS, Bug, RepairBlank
-from app.bugs.programs import PROGRAMS, CodeLine, CodeProgram, Shape, for_model
+from app.bugs.bank import Bug, RepairBlank
+from app.bugs.programs import CodeLine, CodeProgram, Shape, for_model
 from app.bugs.running import CodeRun, run
-from app.bugs.sizes import BugError, check_sizes, sizes_of, small_sizes, written_as
+from app.bugs.sizes import BugError, check_sizes, first_possible, sizes_of, small_sizes, with_proposal, written_as
 from app.bugs.tensors import CodeTensor, SymbolicLength, expression_of
 from app.bugs.witnesses import Laboratory, Witness, differ, witness_of
 from app.models.architecture import Architecture
@@ -59,11 +60,11 @@ class Repair:
 class BugCase:
     """A bug in the program of one model, with everything that a sheet asks and shows.
 
-    `inputs` are the shapes of what the code is given. Lines are counted from 1: `wrong_line` is 0 if nothing is wrong,
-    and `raises_at` if nothing is raised; then `error`, the name of the exception, and `message` are "". `clash` are
-    the two sizes of the message, None if it has none. `reasons` are keys of sentences, the right one first. A silent
-    bug has a witness, a loud one none; where nothing is wrong there is neither, and no repair. `shapes_right` says that
-    every shape is what it should be, up to the line that raises.
+    `inputs` are the shapes of what the code is given, with what its repair needs. Lines are counted from 1:
+    `wrong_line` is 0 if nothing is wrong, and `raises_at` if nothing is raised; then `error`, the exception's name, and
+    `message` are "". `clash` are the two sizes of the message, None if it has none. `reasons` are keys of
+    sentences, the right one first. A silent bug has a witness, a loud one none; where nothing is wrong there is
+    neither, and no repair. `shapes_right` says that every shape is what it should be, up to the line that raises.
     """
 
     bug: Bug
@@ -215,50 +216,51 @@ def last_shape(result: CodeRun) -> tuple[int, ...]:
 def laboratory_for(program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int]) -> Laboratory:
     """Small tensors for the program of a model with these sizes; models whose programs are alike share one."""
     inputs = program.inputs_for(architecture, " ".join(program.given))
-    return _laboratory(program.key, program.lines_for(architecture), inputs, tuple(small_sizes(sizes).items()))
+    return _laboratory(program, program.lines_for(architecture), inputs, tuple(small_sizes(sizes).items()))
 
 
 @lru_cache(64)
 def _laboratory(
-    program: str, lines: tuple[CodeLine, ...], inputs: tuple[tuple[str, Shape], ...], sizes: tuple[tuple[str, int], ...]
+    program: CodeProgram,
+    lines: tuple[CodeLine, ...],
+    inputs: tuple[tuple[str, Shape], ...],
+    sizes: tuple[tuple[str, int], ...],
 ) -> Laboratory:
-    return Laboratory(PROGRAMS[program], lines, inputs, dict(sizes))
+    return Laboratory(program, lines, inputs, dict(sizes))
 
 
-def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> BugCase:
+def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
     """A bug in the program of a model, `batch` inputs of `tokens` tokens each; of a decode step, that many are cached.
 
     Raises BugError, with a reason and where possible other numbers, if the program is not the model's, if the model
     lacks the wrong line, if sizes are equal that must differ, or if the bug isn't loud or silent as the bank says.
-    KeyError if there is no such bug.
     """
-    row = BUGS[bug]
-    program = row.program
-    _check_model(program, architecture, tokens)
+    program = bug.program
+    _check_model(program, architecture, tokens, batch)
     check_sizes(program, architecture, tokens, batch)
     sizes = sizes_of(program, architecture, tokens, batch)
     code = program.lines_for(architecture)
     keys, right_lines = [line.key for line in code], tuple(line.code for line in code)
-    if row.line and row.line not in keys:
+    if bug.line and bug.line not in keys:
         raise BugError(
             _("The program of {model} has no such line: choose another bug.").format(model=architecture.name)
         )
-    wrong_line = keys.index(row.line) + 1 if row.line else 0
+    wrong_line = keys.index(bug.line) + 1 if bug.line else 0
     lines = list(right_lines)
     if wrong_line:
-        lines[wrong_line - 1] = for_model(row.wrong, architecture)
+        lines[wrong_line - 1] = for_model(bug.wrong, architecture)
     right = _shapes(program, architecture, sizes, right_lines)
     result = _shapes(program, architecture, sizes, lines)
-    _check_outcome(row, architecture, result)
+    _check_outcome(bug, architecture, result)
     witness = None
     if wrong_line and not result.raised_at:
         witness = _witness(program, architecture, sizes, lines)
     error = result.error
     return BugCase(
-        bug=row,
+        bug=bug,
         program=program,
         lines=tuple(lines),
-        inputs=program.inputs_for(architecture, " ".join(lines)),
+        inputs=program.inputs_for(architecture, " ".join((*lines, *right_lines))),
         sizes=sizes,
         trace=_trace(program, keys, result, wrong_line),
         wrong_line=wrong_line,
@@ -267,8 +269,8 @@ def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> B
         message=str(error) if error else "",
         clash=(expression_of(error.clash[0]), expression_of(error.clash[1])) if error and error.clash else None,
         witness=witness,
-        repair=_repair(row, architecture, wrong_line),
-        reasons=_reasons(row, keys),
+        repair=_repair(bug, architecture, wrong_line),
+        reasons=_reasons(bug, keys),
         shapes_right=all(
             [tensor.shape for tensor in made.values()] == [tensor.shape for tensor in expected.values()]
             for made, expected in zip(result.made, right.made, strict=False)
@@ -279,7 +281,7 @@ def bug_case(bug: str, architecture: Architecture, tokens: int, batch: int) -> B
     )
 
 
-def _check_model(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
+def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
     """Raise BugError unless the program, with biases, norms and the like left out, is the model's."""
     name = architecture.name
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
@@ -297,10 +299,9 @@ def _check_model(program: CodeProgram, architecture: Architecture, tokens: int) 
         raise BugError(_("{model} does not rotate its queries and keys as this code does.").format(model=name))
     seen = min(run.window or run.chunk or tokens + 1 for run in architecture.runs[:1])
     if tokens + program.decodes > seen and not program.two_texts:
-        raise BugError(
-            _("Beyond {seen:,} tokens, {model} hides more than this code: choose fewer.").format(seen=seen, model=name),
-            tokens=seen - 1,
-        )
+        proposed = first_possible(program, architecture, range(seen - program.decodes, 1, -1), batch)
+        reason = _("Beyond {seen:,} tokens, {model} hides more than this code.").format(seen=seen, model=name)
+        raise BugError(with_proposal(reason, proposed), proposed)
 
 
 def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> None:
@@ -352,9 +353,5 @@ def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
 
 def _reasons(bug: Bug, keys: Sequence[str]) -> tuple[str, ...]:
     """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has."""
-    others = [
-        other.key
-        for other in BUGS.values()
-        if other.program_key == bug.program_key and other.line in keys and other.line != bug.line
-    ]
+    others = [key for key, line in bug.others if line in keys and line != bug.line]
     return (bug.key, *[*bug.beliefs, *others][: REASONS_ASKED - 1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -39,12 +39,12 @@ class CodeLine:
         return _HOLDS[self.condition](architecture)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CodeProgram:
-    """A right program: the shapes of what it is given, in symbols, and its lines.
+    """A right program: the shapes of what it is given, in symbols, and its lines. Each equals only itself.
 
     `traced` are the lines whose shapes are worth asking for. `scores`, `weights` and `output` are the keys of the lines
-    that make these; a probe looks there. With `stored`, a parameter is out × in.
+    that make these, "" if none does; a probe looks there. With `stored`, a parameter is out × in.
     """
 
     key: str
@@ -55,7 +55,7 @@ class CodeProgram:
     scores: str = "S"
     weights: str = "A"
     stored: bool = True
-    symbols: frozenset[str] = field(default=frozenset({"B", "N", "H", "G", "d_h", "d"}))
+    symbols: tuple[str, ...] = ("B", "N", "H", "G", "d_h", "d")
     two_texts: bool = False
     decodes: bool = False
     rotary: bool = False
@@ -117,7 +117,7 @@ ONE_HEAD = CodeProgram(
     traced=("Q", "K", "S", "A", "C"),
     output="O",
     stored=False,
-    symbols=frozenset({"N", "d_h", "d"}),
+    symbols=("N", "d_h", "d"),
 )
 LAYER = CodeProgram(
     "layer",
@@ -176,6 +176,22 @@ DECODING = CodeProgram(
     output="O",
     decodes=True,
 )
+DECODING_AT_ONCE = CodeProgram(
+    "decoding-at-once",
+    {**DECODING.given, "mask": "N + 1, N + 1"},
+    (
+        *DECODING.lines[:5],
+        *_SHARED,
+        CodeLine("C", "C = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[N:, :N + 1])"),
+        CodeLine("merged", "C = C.transpose(1, 2).reshape(B, 1, H * d_h)"),
+        CodeLine("O", "o = C @ W_O.T"),
+    ),
+    traced=("q", "K", "V", "C", "merged"),
+    output="O",
+    scores="",
+    weights="",
+    decodes=True,
+)
 FUSED = CodeProgram(
     "fused",
     {"X": "B, N, d", "position": "N", "padding": "B, N", "W_QKV": "(H + 2*G)*d_h, d", "W_O": _STORED["W_O"]},
@@ -211,12 +227,12 @@ CROSS = CodeProgram(
     ),
     traced=("q", "k", "S", "A", "C"),
     output="O",
-    symbols=frozenset({"B", "N", "M", "H", "d_h", "d"}),
+    symbols=("B", "N", "M", "H", "d_h", "d"),
     two_texts=True,
 )  # fmt: skip
 
 PROGRAMS: Mapping[str, CodeProgram] = {
-    program.key: program for program in (ONE_HEAD, LAYER, ROTARY, DECODING, FUSED, CROSS)
+    program.key: program for program in (ONE_HEAD, LAYER, ROTARY, DECODING, DECODING_AT_ONCE, FUSED, CROSS)
 }
 for _program in PROGRAMS.values():
     for _line in _program.lines:

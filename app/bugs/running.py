@@ -1,6 +1,7 @@
 """Runs the lines of a program on the tensors of `tensors.py`, up to the first that raises.
 
-Only what the programs need can be called: `torch.cat`, `float` and the names in METHODS. A line is parsed and
+Only what the programs need can be called: `torch.cat`, `F.scaled_dot_product_attention`, `float` and the names in
+METHODS. A line is parsed and
 walked through, and never handed to Python as code.
 
 >>> run(["S = Q @ Q.T"], {"Q": CodeTensor.of_shape((10, 64))}).last["S"].shape
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from app.bugs.tensors import CodeTensor, TensorError, cat
+from app.bugs.tensors import CodeTensor, TensorError, cat, scaled_dot_product_attention
 
 Value: TypeAlias = Any  # a tensor, a number, or a tuple of these
 METHODS = frozenset({
@@ -124,6 +125,8 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
             match func:
                 case ast.Attribute(value=ast.Name(id="torch"), attr="cat"):
                     return cat(*values, **by_name)
+                case ast.Attribute(value=ast.Name(id="F"), attr="scaled_dot_product_attention"):
+                    return scaled_dot_product_attention(*values, **by_name)
                 case ast.Name(id="float"):
                     return float(*values)
                 case ast.Attribute(value=value, attr=name) if name in METHODS:

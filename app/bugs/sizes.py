@@ -5,7 +5,7 @@ Sizes have to differ pairwise: with as many heads as tokens, code that mixes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
 from math import prod
@@ -64,30 +64,35 @@ def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, b
             (b for b in range(batch + 1, batch + 50) if not _equal_sizes(program, architecture, tokens, b)), None
         )
     else:
-        other_tokens = next(
-            (n for n in _around(tokens) if not _equal_sizes(program, architecture, n, batch) and
-             _fits(program, architecture, n)),
-            None,
-        )  # fmt: skip
+        other_tokens = first_possible(program, architecture, _around(tokens), batch)
     reason = _("{first} and {second} are both {size:,}, so code that mixes them up raises nothing.").format(
         first=first, second=second, size=size
     )
     if other_batch is not None:
-        reason += " " + _("Choose a batch of {batch}.").format(batch=other_batch)
-    elif other_tokens is not None:
-        reason += " " + _("Choose {tokens:,} tokens.").format(tokens=other_tokens)
-    else:
-        reason += " " + _("Choose another model.")
-    raise BugError(reason, other_tokens, other_batch)
+        raise BugError(f"{reason} {_('Choose a batch of {batch}.').format(batch=other_batch)}", batch=other_batch)
+    raise BugError(with_proposal(reason, other_tokens), other_tokens)
+
+
+def with_proposal(reason: str, tokens: int | None) -> str:
+    """The reason of a refusal, and what to choose: this number of tokens, another model if it is None."""
+    choice = _("Choose another model.") if tokens is None else _("Choose {tokens:,} tokens.").format(tokens=tokens)
+    return f"{reason} {choice}"
+
+
+def first_possible(program: CodeProgram, architecture: Architecture, lengths: Iterable[int], batch: int) -> int | None:
+    """The first of these numbers of tokens that the model can read and that equals no other size; None if none is."""
+    possible = (n for n in lengths if not _equal_sizes(program, architecture, n, batch))
+    return next((n for n in possible if _fits(program, architecture, n)), None)
 
 
 def _check_positions(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
     if tokens < 2:
-        raise BugError(_("With one token, most bugs change nothing: choose at least 2 tokens."), tokens=5)
+        raise BugError(_("With one token, most bugs change nothing. Choose 5 tokens."), tokens=5)
     if program.decodes:
         if tokens + 1 > architecture.max_decoder_tokens:
             most = architecture.max_decoder_tokens
-            raise BugError(_("Choose fewer than {most:,} tokens: this model has no more positions.").format(most=most))
+            reason = _("Choose fewer than {most:,} tokens: this model has no more positions.").format(most=most)
+            raise BugError(reason, tokens=most - 1)
         return
     try:
         architecture.check_tokens(tokens)

@@ -57,6 +57,10 @@ class SymbolicLength(int):
         side.expression = expression
         return side
 
+    def __reduce__(self) -> tuple[type[SymbolicLength], tuple[int, Expression]]:
+        """What makes it again in another process."""
+        return SymbolicLength, (int(self), self.expression)
+
     def __add__(self, other: int) -> SymbolicLength:
         return SymbolicLength(int(self) + int(other), self.expression + expression_of(other))
 
@@ -199,7 +203,8 @@ class CodeTensor:
             elif isinstance(part, slice):
                 start, stop, step = part.indices(self.shape[at])
                 length = len(range(start, stop, step))
-                shape.append(self.shape[at] if length == self.shape[at] else length)
+                keeps_symbols = isinstance(part.stop, SymbolicLength) and part.stop == length
+                shape.append(self.shape[at] if length == self.shape[at] else part.stop if keeps_symbols else length)
                 strides.append(self.strides[at] * step)
                 at += 1
             else:
@@ -400,6 +405,30 @@ def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
         length = length + each.shape[at]
     shape = (*first.shape[:at], length, *first.shape[at + 1 :])
     return first._made(shape, lambda: _numpy().concatenate([each._array for each in tensors], axis=at))
+
+
+def scaled_dot_product_attention(
+    query: CodeTensor,
+    key: CodeTensor,
+    value: CodeTensor,
+    attn_mask: CodeTensor | None = None,
+    *,
+    is_causal: bool = False,
+) -> CodeTensor:
+    """Attention in one call; `attn_mask` is true where a key may be seen.
+
+    With `is_causal`, query i sees the keys up to i, counted from the first key: a single query sees that key alone.
+    """
+    scores: CodeTensor = query @ key.mT
+    if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
+        written = [", ".join(str(int(length)) for length in each) for each in (scores.shape, shape)]
+        raise TensorError(f"output with shape [{written[0]}] doesn't match the broadcast shape [{written[1]}]")
+    if attn_mask is None and is_causal and scores.numbers is not None:
+        attn_mask = CodeTensor.of_shape(scores.shape[-2:], _numpy().tri(*map(int, scores.shape[-2:]), dtype=bool))
+    scores = scores / float(query.shape[-1]) ** 0.5
+    scores = scores if attn_mask is None else scores.masked_fill(~attn_mask, float("-inf"))
+    weights: CodeTensor = scores.softmax(-1)
+    return weights @ value
 
 
 def place(dim: int, dimensions: int) -> int:

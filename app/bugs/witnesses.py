@@ -15,7 +15,9 @@ from app.bugs.programs import CodeLine, CodeProgram, Shape
 from app.bugs.running import CodeRun, run
 from app.bugs.tensors import CodeTensor
 
-Probe = Literal["row-sums", "last-token", "first-query-head", "first-key-head", "spread", "shift", "formula"]
+Probe = Literal[
+    "row-sums", "last-token", "first-query-head", "first-key-head", "new-token", "spread", "shift", "formula"
+]
 Grid = tuple[tuple[float, ...], ...]
 Sizes = Mapping[str, int]
 _TOLERANCE = 1e-9
@@ -31,6 +33,7 @@ class Witness:
       input does.
     - first-query-head, first-key-head: one cell a query head, 1 where its weights change when the first head of W_Q,
       or of W_K, does.
+    - new-token: one cell an input, 1 where its output changes when the new token of the first input does.
     - spread: one cell, the standard deviation of the scores, for queries and keys whose numbers have one of about 1.
     - shift: for each query (row) and key (column) of the first head, 1 where the score changes when the sentence
       begins one place later.
@@ -61,6 +64,8 @@ def given_numbers(
         elif name in ("cos", "sin"):
             angles = (np.arange(shape[0]) + shift)[:, None] * 100.0 ** (-np.arange(shape[1]) / shape[1])
             numbers = np.cos(angles) if name == "cos" else np.sin(angles)
+        elif name == "mask":
+            numbers = np.tri(*shape, dtype=bool)
         elif name == "padding":  # the first input is whole, each of the others has a token less than the one before
             numbers = np.arange(shape[1]) >= shape[1] - np.arange(shape[0])[:, None]
         else:
@@ -142,7 +147,16 @@ def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
     return Witness("formula", cells, tuple(tuple(0.0 for _ in row) for row in cells), laboratory.sizes)
 
 
+def healthy_witness(laboratory: Laboratory) -> Witness:
+    """What the first probe shows of a right program: without it, the lack of a witness would tell that it is right."""
+    shown = ((probe, cells_of(laboratory, laboratory.right)) for probe, cells_of in _PROBES.items())
+    probe, cells = next((probe, cells) for probe, cells in shown if cells)
+    return Witness(probe, cells, cells, laboratory.sizes)
+
+
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    if not laboratory.program.weights:
+        return None
     weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
     sums = (weights[None, None] if weights.ndim == 2 else weights)[:, 0].sum(axis=-1)
     return tuple(tuple(round(float(each), 2) + 0.0 for each in row) for row in sums)
@@ -161,7 +175,7 @@ def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-        if "H" not in laboratory.sizes or parameter not in laboratory.given:
+        if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
         first = slice(0, laboratory.sizes["d_h"])
         before, after = laboratory.run(lines), laboratory.run(lines, **{
@@ -171,6 +185,15 @@ def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | 
         return (tuple(float(not each <= _TOLERANCE) for each in change),)
 
     return changed_heads
+
+
+def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    if not laboratory.program.decodes:
+        return None
+    before, after = laboratory.run(lines), laboratory.run(lines, x=laboratory.changed("x", (0,)))
+    output = laboratory.program.output
+    change = abs(laboratory.made(after, output) - laboratory.made(before, output)).max(axis=(1, 2))
+    return (tuple(float(not each <= _TOLERANCE) for each in change),)
 
 
 def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
@@ -195,6 +218,7 @@ _PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {
     "last-token": _last_token,
     "first-query-head": _first_head("W_Q"),
     "first-key-head": _first_head("W_K"),
+    "new-token": _new_token,
     "spread": _spread,
     "shift": _shift,
 }

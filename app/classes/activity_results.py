@@ -21,7 +21,7 @@ from app.grading.item_analysis import (
     row_statistics,
 )
 from app.misconceptions.predictions import expectations
-from app.shapes.table import Blank
+from app.shapes.table import Blank, Joint, OneOf, WrittenPattern
 from app.sheets.code_text import option_label
 from app.sheets.library import Library
 from app.sheets.reading import Answer
@@ -212,15 +212,18 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
 def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' alone if `symbol_alone`.
 
-    A number without a meaning is shown alone, an answer typed in symbols as it is; an empty or unreadable one gives ''.
+    A number without a meaning is shown alone, an answer typed in symbols as it is, and of a choice what was chosen; an
+    empty or unreadable one gives ''.
     """
     read = variant.read(blank, text)
     if not isinstance(read, Answer):
         return ""
-    if read.meaning is not None:
-        return text.strip()
-    if blank.field == "choice":
+    asked = variant.table.askable[blank.tensor]
+    if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
         return option_label(variant, blank.tensor, read.value)
+    is_text = isinstance(asked, WrittenPattern) or (isinstance(asked, Joint) and asked.part(blank.field).kind != "size")
+    if read.meaning is not None or is_text:
+        return text.strip()
     written = _meaning(variant, blank, read.value)
     if symbol_alone and written:
         return written

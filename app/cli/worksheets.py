@@ -140,7 +140,8 @@ def _print_program(variant: Variant) -> None:
         print("\n".join(f"{name} {shape}" for name, shape in code.given) + "\n")
         print("\n".join(f"{number:2}  {line}" for number, line in enumerate(code.lines, start=1)))
         if code.error:
-            print("\n" + _("Line {line} stops the program:").format(line=code.stops) + f"\n{code.error}")
+            stops = _("Line {line} stops the program:").format(line=code.stops)
+            print("\n" + f"{code.caption} {stops}".strip() + f"\n{code.error}")
         if code.witness:
             print(f"\n{code.witness.caption}")
             print_table([tuple(map(_cell_text, row)) for row in code.witness.cells])

@@ -261,6 +261,13 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _parameter("output", 46, 2, 68, 28, "W_out"),
         _Box("output", 46, 34, 68, 26, "Z"),
     ),
+    "loss": (
+        *(_Box("input", 6 + 37 * i, 4, 34, 20) for i in range(3)),
+        *(_Text(23 + 37 * i, 14, word) for i, word in enumerate(("the", "cat", "sat"))),
+        *(_Line(f"M{23 + 37 * i} 26V38") for i in range(3)),
+        *(_Box("output", 6 + 37 * i, 40, 34, 20) for i in range(3)),
+        *(_Text(23 + 37 * i, 50, word) for i, word in enumerate(("cat", "sat", "on"))),
+    ),
     "bias": (_Box("query", 20, 4, 48, 40, "Q"), _Text(80, 24, "+"), _parameter("query", 20, 50, 48, 8)),
     "batch": (*(_Box("input", 40 - 12 * i, 4 + 9 * i, 64, 36, "X" if i == 2 else "") for i in range(3)),),
     "view": (

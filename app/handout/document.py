@@ -271,7 +271,10 @@ def _with_breaks(text: str) -> str:
 
 
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
-    """The span in spans of at most SPAN_LENGTH characters, cut at spaces if it has any; a formula stays whole."""
+    """The span in spans of at most SPAN_LENGTH characters, cut at spaces if it has any; a formula stays whole.
+
+    Long words get invisible places for line breaks first, which count as characters.
+    """
     span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
@@ -320,7 +323,11 @@ def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> 
 
 
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
-    """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs."""
+    """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs.
+
+    A row that is a question has no letter. Only if it `asks` does it have what answers it, such as options to tick; a
+    sheet of first steps then has the step's question in place of name and note. A key does not ask.
+    """
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
@@ -349,7 +356,7 @@ def _program(variant: Variant) -> TypstData | None:
     """The program of a sheet with what goes in and what happened; None on a sheet without one."""
     if (code := code_shown(variant)) is None:
         return None
-    stops = _("Line {line} stops the program:").format(line=code.stops)
+    stops = f"{code.caption} {_('Line {line} stops the program:').format(line=code.stops)}".strip()
     happened = {"stops": stops if code.error else code.witness.caption if code.witness else "", "happened": code.error}
     return {"given": code.given, "lines": code.lines, **happened, "cells": code.witness.cells if code.witness else ()}
 

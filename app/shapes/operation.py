@@ -612,6 +612,45 @@ class Slice(Operation):
 
 
 @dataclass(frozen=True)
+class First(Operation):
+    """The first entry along one side, which disappears: 'b n d -> b d'."""
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}[{':, ' * _places(self)[0]}0]"
+
+    def _fits(self) -> bool:
+        sides = self.operand_sides[0]
+        return any(self.sides == sides[:at] + sides[at + 1 :] for at in range(len(sides)))
+
+
+@dataclass(frozen=True)
+class Convolve(Operation):
+    """The kernel, the second operand, moved along the last sides of the first: 'b c t, d c k -> b d s'.
+
+    It moves by `stride`, a number or a size in braces, over an input that has `padding` zeros at each end. What a
+    convolution is given goes through the activation function first if it is `activated`.
+    """
+
+    stride: str = "1"
+    padding: int = 0
+    activated: bool = False
+
+    def code(self, shape: str = "…") -> str:
+        given, kernel = self.operands
+        text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
+        text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")
+        return f"conv{len(self.sides) - 2}d({text}{f', padding={self.padding}' * bool(self.padding)})"
+
+    def _fits(self) -> bool:
+        """Whether the channels of both operands are the same, and the result has those that the kernel makes."""
+        if len(self.operands) != 2:
+            return False
+        given, kernel = self.operand_sides
+        sides = len(given) == len(kernel) == len(self.sides) > 2
+        return sides and given[1] == kernel[1] and self.sides[:2] == (given[0], kernel[0])
+
+
+@dataclass(frozen=True)
 class LargestWeights(Operation):
     """The weights of the k experts that a router chooses for each token: 'n e -> n k'."""
 

@@ -175,7 +175,8 @@ class Count:
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. `rounds`
     says that a number on the way is rounded in this model, which symbols cannot express. A total that isn't whole is
-    `rounded`. `hint` is the key of a hint on how to go about it, where its form doesn't say that.
+    `rounded`. `hint` is the key of a hint on how to go about it, where its form doesn't say that. A count with
+    `dims` is the number of one of so many dimensions, from 0; an answer may count them from the last one, which is -1.
     """
 
     key: str
@@ -187,6 +188,7 @@ class Count:
     rounds: bool = False
     rounded: Rounding = "never"
     hint: str = ""
+    dims: int = 0
 
     @property
     def fields(self) -> tuple[BlankField, ...]:

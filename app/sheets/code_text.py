@@ -12,6 +12,7 @@ from app.bugs.case import BugCase
 from app.bugs.witnesses import Witness
 from app.shapes.table import OTHER_PATTERN, Blank, Joint, OneOf, WrittenPattern
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Worksheet
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
 
 CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
@@ -35,7 +36,7 @@ class CodeShown:
     """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
 
     stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what
-    its numbers then show; None if it stopped.
+    its numbers then show; None if it stopped. caption: the author's words about the error, "" without any.
     """
 
     lines: tuple[str, ...]
@@ -43,6 +44,7 @@ class CodeShown:
     stops: int
     error: str
     witness: WitnessShown | None
+    caption: str = ""
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
@@ -59,14 +61,16 @@ def code_shown(variant: Variant) -> CodeShown | None:
     given = tuple((name, written(shape)) for name, shape in case.inputs)
     error = f"{case.error}: {case.message}" if case.error else ""
     witness = _witness_shown(variant, case.witness or _table(variant).witness)
-    return CodeShown(case.lines, given, case.raises_at, error, witness)
+    caption = variant.worksheet.bug_caption if error else ""
+    return CodeShown(case.lines, given, case.raises_at, error, witness, caption)
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
     if witness is None:
         return None
     words = variant.topic_wording.code
-    caption = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
+    shows = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
+    caption = variant.worksheet.bug_caption or shows
     if witness.probe in MEASURED:
         return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
     cells = tuple(tuple(bool(number) for number in row) for row in witness.cells)
@@ -82,6 +86,11 @@ def asks_in_vain_for_repair(variant: Variant) -> bool:
     )
 
 
+def gives_line_away(worksheet: Worksheet) -> bool:
+    """Whether the worksheet asks for the wrong line, and for a repair, whose blanks show which line that is."""
+    return "where" in worksheet.rows and not CHECKED_FIRST.isdisjoint(worksheet.rows)
+
+
 def option_text(variant: Variant, row: str, option: int) -> str:
     """What an option of a choice says: its text, a pattern, a line of code, that no line is wrong, or a reason.
 
@@ -95,6 +104,8 @@ def option_text(variant: Variant, row: str, option: int) -> str:
     case = _case(variant)
     if row == "why":
         reason = _table(variant).reasons[option - 1]
+        if reason == _table(variant).right_reason and variant.worksheet.bug_reason:
+            return variant.worksheet.bug_reason
         return words[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
     return words["none"] if option == NO_LINE else case.lines[option - 1]
 

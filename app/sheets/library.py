@@ -146,7 +146,7 @@ class Library:
         architecture = sheet.architecture_of(chosen)
         tokens = possible_tokens(sheet.topic, architecture, sheet.tokens)
         try:
-            sheet.check_rows(chosen, topic_for(sheet.topic, architecture, tokens, sheet.bug))
+            sheet.check_rows(chosen, topic_for(sheet.topic, architecture, tokens, sheet.bug_row))
         except TopicError as error:
             return str(error)
         return None

@@ -112,6 +112,7 @@ class _Questions:
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             bug=sheet.bug,
+            frozen_bug=sheet.frozen_bug,
             notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
             misconceptions=tuple(replace(m, name="…", question="…", explanation="…") for m in sheet.misconceptions),
         )  # fmt: skip

@@ -47,7 +47,8 @@ class AnswerReader:
         On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
         expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
         A choice is one of its numbers on every sheet, a pattern the number of the one that computes the same, a
-        dimension a whole number, and a word its place among the words.
+        dimension a whole number, and a word its place among the words. Where a count is a dimension, -1 is the last
+        one, as in PyTorch; a negative one that is not there is Unreadable.
         """
         entry = self.problem.table.askable.get(blank.tensor)
         if isinstance(entry, WrittenPattern):
@@ -56,6 +57,8 @@ class AnswerReader:
             return _read_option(text, entry)
         if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
             return part
+        if isinstance(entry, Count) and entry.dims and (dimension := _read_negative_dimension(text, entry.dims)):
+            return dimension
         if self.in_letters:
             return self._read_letters(blank, text)
         box = self.unit(blank)
@@ -258,6 +261,15 @@ def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
     if _WHOLE.fullmatch(written.replace(" ", "")) and (part.kind == "dimension" or written == "-1"):
         return Answer(int(written.replace(" ", "")))
     return Unreadable("no-dimension", text.strip()) if part.kind == "dimension" else None
+
+
+def _read_negative_dimension(text: str, dims: int) -> Answer | Unreadable | None:
+    """A dimension that is counted from the last of `dims`, as its number from 0; None for any other text."""
+    written = normalize_signs(text).replace(" ", "")
+    if not (_WHOLE.fullmatch(written) and int(written) < 0):
+        return None
+    number = dims + int(written)
+    return Answer(number) if number >= 0 else Unreadable("no-dimension", text.strip())
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:

@@ -33,6 +33,7 @@ _CASE = {
     "d_rot": 4, "d_nope": 6, "d_rope": 2, "r_kv": 7, "r_q": 9, "r": 3, "V": 50, "L": 3, "L_exp": 2, "P": 30, "T": 2,
     "E": 4, "k": 2, "d_exp": 14, "n_sh": 2, "d_sh": 15, "d_dense": 16, "d_emb": 5, "d_pool": 11, "d_proj": 13, "p": 3,
     "c": 3, "labels": 7, "params": 100, "active": 70, "rest": 40, "m": 3, "g": 21, "N_enc": 7, "percent": 150,
+    "I": 33, "n_side": 11, "bands": 16, "C": 25,
 }  # fmt: skip
 _SMALL_SIZES = tuple({symbol: factor * size for symbol, size in _CASE.items()} for factor in (1, 3, 5))
 

@@ -76,4 +76,5 @@ def _program_json(variant: Variant) -> dict[str, Any] | None:
         return None
     witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}
     given = dict(code.given)
-    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error, "witness": witness}
+    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error, "caption": code.caption,
+            "witness": witness}  # fmt: skip

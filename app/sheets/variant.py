@@ -122,7 +122,7 @@ class Variant:
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
         problem = problem_for(
-            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug, self.head
+            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
         )
         if not sheet.misconceptions:
             return problem
@@ -264,8 +264,14 @@ class Variant:
         return tuple(signs)
 
     def axis(self, blank: Blank) -> str:
-        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
-        return self.wording.axes[self.column_of(blank)].name
+        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four.
+
+        Of a count it is the row's word, such as "head", or else "count". What is chosen on a sheet about a program has
+        a word of its own: "line", or "reason".
+        """
+        row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
+        name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
+        return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
 
     @cached_property
     def letters(self) -> dict[str, str]:

@@ -32,11 +32,12 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
 from app.algebra.expression import ONE
+from app.bugs.bank import BUGS, Bug, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
 from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
-from app.topics.registry import BUG_KEYS, TOPICS
+from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
@@ -44,6 +45,8 @@ from app.translation import gettext as _
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
+MAX_SENTENCE = 600  # characters of a sentence that a head of real weights reads
+NOT_SET = {"key", "frozen_bug"}  # fields that are no setting of a file
 MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
@@ -197,6 +200,17 @@ _Markdown = Annotated[
 _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
+_Sentence = Annotated[
+    _Text,
+    AfterValidator(partial(_checked_text, longest=MAX_SENTENCE, shortest=0)),
+    _must(_AT_MOST, most=MAX_SENTENCE),
+]
+_LineOrNothing = Annotated[
+    _Text,
+    AfterValidator(partial(_checked_text, longest=MAX_SHORT_TEXT, shortest=0)),
+    _must(_AT_MOST, most=MAX_SHORT_TEXT),
+]
+_Place = Annotated[int, Strict(), Field(ge=0), _must(N_("{setting} must be a whole number from 0."))]
 _Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
 _LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
 _POINTS = _must(N_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
@@ -275,7 +289,13 @@ class Worksheet:
 
     kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
     decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
-    bug: on a topic about a program with a bug, the key of the bug; "" is the first that the model can have.
+    bug: on a topic about a program with a bug, the key of the bug; "" on all others.
+    bug_caption: what such a sheet says about what happened: before a message, or in place of the app's words about what
+    its picture shows. bug_reason: the reason that is right, in place of the app's. Either may be "".
+    sentence: what the real head of the lesson reads, on a topic about one head; "" for none. Then every sheet has
+    `model` and `tokens`, which is how many tokens the sentence has there.
+    checkpoint, layer, head: the weights by the key that a server lists them under, and the layer and the query head,
+    counted from 0, that run over the sentence.
     models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
@@ -286,6 +306,7 @@ class Worksheet:
     introduction, own_assumptions, footnote: Markdown with formulas between dollar signs.
     row_names, row_hints, row_points: by row, its text, or the points for each of its boxes if they are not 1.
     show_hints, show_drawing, show_mismatches: whether students get hints, the drawing, and where its edges don't meet.
+    frozen_bug: in an activity, the bug's row and program as `freeze_bug` wrote them; "" is the bank's of today.
     """
 
     key: str
@@ -297,7 +318,13 @@ class Worksheet:
     notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
-    bug: Annotated[str, _one_of(("", *BUG_KEYS))] = ""
+    bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
+    bug_caption: _LineOrNothing = ""
+    bug_reason: _LineOrNothing = ""
+    sentence: _Sentence = ""
+    checkpoint: _LineOrNothing = ""
+    layer: _Place = 0
+    head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
@@ -335,21 +362,47 @@ class Worksheet:
         Field(max_length=MAX_AUTHOR_MISCONCEPTIONS),
         _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
+    frozen_bug: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none."""
+        """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none.
+
+        A sentence is refused on a topic that is not about one head, and without a checkpoint; and with it a range of
+        tokens, and models to draw from. Without a sentence, a checkpoint, layer or head is refused.
+        """
         first, last = self.tokens_from, self.tokens_to
         if (first is None) != (last is None):
             missing = "tokens_to" if last is None else "tokens_from"
             raise refused(_("{setting} is missing: a range has a first and a last number."), missing)
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
-        if self.bug and self.bug not in TOPICS[self.topic].bugs:
-            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
+        bugs = TOPICS[self.topic].bugs
+        named = next((name for name in ("bug", "bug_caption", "bug_reason") if getattr(self, name)), "")
+        if named and not bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
+        if bugs and self.bug not in bugs and not self.frozen_bug:
+            raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
+        if self.bug_reason and self.bug_row and not self.bug_row.line:
+            raise refused(_("{setting} must be left out: nothing is wrong in this program."), "bug_reason")
+        if self.sentence and TOPICS[self.topic].program != "head":
+            raise refused(_("{setting} must be left out: this topic is not about one head."), "sentence")
+        if bool(self.sentence) != bool(self.checkpoint) or ((self.layer or self.head) and not self.sentence):
+            missing = "checkpoint" if self.sentence else "sentence"
+            raise refused(_("{setting} is missing: a real head has weights and a sentence."), missing)
+        for setting in ("tokens_from", "models"):
+            if self.sentence and getattr(self, setting):
+                raise refused(_("{setting} must be left out: the sentence has one model and one length."), setting)
 
     def __hash__(self) -> int:
         """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
+
+    @property
+    def bug_row(self) -> Bug | None:
+        """The bug that the sheet is about: as it was frozen, or the bank's. None on a topic without bugs."""
+        if self.frozen_bug:
+            return frozen_bug(self.frozen_bug)
+        return BUGS[self.bug] if self.bug else None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -358,7 +411,7 @@ class Worksheet:
         `read_settings` makes an equal Worksheet of them, even after they were written as TOML or JSON.
         """
         settings: dict[str, Any]
-        settings = WORKSHEETS.dump_python(self, mode="json", exclude={"key"}, exclude_defaults=True)
+        settings = WORKSHEETS.dump_python(self, mode="json", exclude=NOT_SET, exclude_defaults=True)
         return settings
 
     def architecture_of(self, model: Model) -> Architecture:

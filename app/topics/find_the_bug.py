@@ -9,10 +9,10 @@ from functools import partial
 from itertools import count
 
 from app.algebra.expression import ONE, Expression
-from app.bugs.bank import BELIEFS, BUGS
+from app.bugs.bank import BELIEFS, BUGS, Bug
 from app.bugs.case import BugCase, Repair, bug_case, laboratory_for
 from app.bugs.sizes import MIN_BATCH, BugError
-from app.bugs.witnesses import Witness
+from app.bugs.witnesses import Witness, healthy_witness
 from app.models.architecture import Architecture
 from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
 from app.topics.requirements import Requirement, TopicError
@@ -52,20 +52,21 @@ class BugTable(TensorTable):
         return lines.get(row, 0)
 
 
-def _bug_table(bug: str, architecture: Architecture, tokens: int) -> BugTable:
+def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
     """The table of a bug; raises TopicError with the reason if the model or the tokens don't show it.
 
-    The order of the reasons is that of a hash of the bug, the sizes and each reason, which says nothing of the key.
+    The number of tokens that a refusal proposes has been tried. The order of the reasons is that of a hash of the bug,
+    the sizes and each reason, which says nothing of the key.
     """
     try:
         case = bug_case(bug, architecture, tokens, _batch(architecture, tokens))
     except BugError as error:
-        raise TopicError(str(error)) from None
+        raise _refusal(bug, architecture, error) from None
     first, *others = case.reasons
     right = first if case.wrong_line else NOTHING_WRONG
     # That nothing is wrong can be chosen on every sheet, or it would be right wherever it is offered.
     offered = (right, *others[:2], NOTHING_WRONG) if case.wrong_line else (right, *others)
-    sheet = f"{bug} {sorted(case.sizes.items())}"
+    sheet = f"{bug.key} {sorted(case.sizes.items())}"
     reasons = tuple(sorted(offered, key=lambda key: hashlib.sha256(f"{sheet} {key}".encode()).digest()))
     return BugTable(
         "find-the-bug",
@@ -74,20 +75,19 @@ def _bug_table(bug: str, architecture: Architecture, tokens: int) -> BugTable:
         case=case,
         reasons=reasons,
         right_reason=right,
-        witness=None if case.wrong_line else _healthy_witness(case, architecture),
+        witness=None if case.wrong_line else healthy_witness(laboratory_for(case.program, architecture, case.sizes)),
     )
 
 
-def _healthy_witness(case: BugCase, architecture: Architecture) -> Witness:
-    """What a program in which nothing is wrong shows: the sums of the rows of the first head's weights.
-
-    Without it, the lack of a witness would tell.
-    """
-    laboratory = laboratory_for(case.program, architecture, case.sizes)
-    weights = laboratory.made(laboratory.run(case.lines), case.program.weights)
-    of_first_head = weights[:, 0] if weights.ndim > MATRIX_SIDES else weights[None]
-    sums = tuple(tuple(round(float(each), 2) for each in row) for row in of_first_head.sum(axis=-1))
-    return Witness("row-sums", sums, sums, laboratory.sizes)
+def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicError:
+    """The TopicError for what refuses a bug; if the proposed number of tokens is refused, too, the one for that."""
+    if error.tokens is None:
+        return TopicError(str(error))
+    try:
+        bug_case(bug, architecture, error.tokens, _batch(architecture, error.tokens))
+    except BugError as again:
+        return TopicError(str(again))
+    return TopicError(str(error), error.tokens)
 
 
 def _batch(architecture: Architecture, tokens: int) -> int:
@@ -129,13 +129,19 @@ def _parts(repair: Repair) -> Iterator[JointPart]:
 
 
 def _first_table(architecture: Architecture, tokens: int) -> BugTable:
-    """The table of the first bug that the model shows; raises the TopicError of the first one if it shows none."""
+    """The table of the first bug that the model shows; raises TopicError if it shows none.
+
+    It also raises the first refusal that proposes another number of tokens: the first programs have the fewest sizes,
+    so that the others would be refused, too.
+    """
     refusals = list[TopicError]()
-    for bug in BUGS:
+    for bug in BUGS.values():
         try:
             return _bug_table(bug, architecture, tokens)
         except TopicError as error:
             refusals.append(error)
+            if error.tokens:
+                raise
     raise refusals[0]
 
 
@@ -153,24 +159,29 @@ def _with_sides(sides: int) -> TensorTable:
     )
 
 
-def _shows_a_bug(architecture: Architecture, tokens: int) -> bool:
-    """Whether the bank has a program of the model in which a bug can be shown with this many tokens."""
+def _tokens_that_show_a_bug(architecture: Architecture, tokens: int) -> int | None:
+    """The number of tokens with which a bug can be shown: this one, or what is proposed in its place; None if none."""
     try:
         _first_table(architecture, tokens)
-    except TopicError:
-        return False
-    return True
+    except TopicError as error:
+        return error.tokens
+    return tokens
 
 
 SHOWS_A_BUG = Requirement(
-    _shows_a_bug,
-    N_("No program with a bug can be shown in the sizes of {model} with {tokens} tokens: choose others."),
+    lambda architecture, tokens: _tokens_that_show_a_bug(architecture, tokens) is not None,
+    N_("No program with a bug can be shown in the sizes of {model}: choose a model such as GPT-2."),
+)
+SHOWS_A_BUG_AT_THIS_LENGTH = Requirement(
+    lambda architecture, tokens: _tokens_that_show_a_bug(architecture, tokens) == tokens,
+    N_("With {tokens} tokens, {model} shows no bug: choose {number} tokens."),
+    lambda architecture, tokens: _tokens_that_show_a_bug(architecture, tokens) or tokens,
 )
 TOPIC = Topic(
     "find-the-bug",
     "layer",
     _first_table,
-    (SHOWS_A_BUG,),
+    (SHOWS_A_BUG, SHOWS_A_BUG_AT_THIS_LENGTH),
     extra_sizes=lambda architecture, tokens: {"B": _batch(architecture, tokens)},
     extra_symbols="B",
     tables=tuple(map(_with_sides, range(1, MAX_SIDES + 1))),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from app.algebra.expression import Expression
+from app.bugs.bank import Bug
 from app.bugs.case import BugCase
 from app.models.architecture import Architecture
 from app.shapes.consistency import upstream_blanks
@@ -80,7 +81,7 @@ def problem_for(
     rows: tuple[str, ...],
     tokens: int,
     decoder_tokens: int | None = None,
-    bug: str = "",
+    bug: Bug | None = None,
     head: int | None = None,
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.

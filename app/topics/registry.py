@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from app.bugs.bank import Bug
 from app.models.architecture import Architecture, TokensError
 from app.shapes.operation import Lookup, Operation, Softmax
 from app.shapes.table import Tensor, TensorTable
@@ -57,18 +58,18 @@ from app.translation import gettext as _
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 
 
-def topic_for(key: str, architecture: Architecture, tokens: int, bug: str = "") -> TensorTable:
+def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None = None) -> TensorTable:
     """The table of a topic for this model, with the model's softmax and embedding.
 
-    `bug` is the key of the bug that a sheet is about, on a topic that has bugs; "" is the first that the model shows.
+    `bug` is the one that a sheet is about, on a topic that has bugs; None is the first that the model shows.
 
     Raises TopicError if the topic, or the bug, is not true of the model with this many tokens, KeyError if it is
     unknown.
     """
     topic = TOPICS[key]
-    require(topic.requires, architecture, tokens)
     if bug and topic.build_for_bug:
         return topic.build_for_bug(bug, architecture, tokens)
+    require(topic.requires, architecture, tokens)
     return _as_in_the_model(topic.build_table(architecture, tokens), architecture, topic)
 
 
@@ -126,7 +127,7 @@ def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     one length gets that, and a topic with a `token_step` a multiple of it, at least one step, if the model can take
     as many.
     """
-    if _is_about_decoder_alone(key):
+    if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
     even = max(step, longest - longest % step)
@@ -220,7 +221,6 @@ TOPICS: Mapping[str, Topic] = {
     )
 }
 # Those that worksheets may name.
-BUG_KEYS = tuple(dict.fromkeys(bug for topic in TOPICS.values() for bug in topic.bugs))
 # In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
 # early, so that each head has its place, and what changes no shape or is rare comes late. A level is listed below those
 # it comes after.

@@ -16,7 +16,14 @@ Number = Callable[[Architecture, int], int]
 
 
 class TopicError(ValueError):
-    """A topic that this model, or this number of tokens, has no table for; one sentence that says why."""
+    """A topic that this model, or this number of tokens, has no table for; one sentence that says why.
+
+    `tokens` is a number with which the model would have one, None where none is known; the sentence says it, too.
+    """
+
+    def __init__(self, reason: str, tokens: int | None = None) -> None:
+        self.tokens = tokens
+        super().__init__(reason)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from app.bugs.bank import Bug
 from app.models.architecture import Architecture
 from app.models.families import FAMILIES
 from app.shapes.parameter_inventory import Fact
@@ -115,7 +116,7 @@ class Topic:
     drawn_with: Mapping[str, TensorTable] = field(default_factory=dict)
     in_steps: bool = False
     bugs: tuple[str, ...] = ()
-    build_for_bug: Callable[[str, Architecture, int], TensorTable] | None = None
+    build_for_bug: Callable[[Bug, Architecture, int], TensorTable] | None = None
     levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:

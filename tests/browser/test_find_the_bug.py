@@ -95,6 +95,23 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(page: Page, work
 
 
 @pytest.mark.slow
+def test_the_program_stays_in_sight_of_its_questions(page: Page) -> None:
+    """At a desk it stands beside them, down to the last one; on a phone above them."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(ADDRESS)
+    last_reason = page.locator("fieldset.sentences label").last
+    last_reason.scroll_into_view_if_needed()
+    expect(page.locator("ol.program-lines li").first).to_be_in_viewport(ratio=1)
+    expect(page.locator("ol.program-lines li").last).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 360, "height": 640})
+    ends, begins = page.evaluate(
+        "['.program', '#boxes'].map(each => document.querySelector(each).getBoundingClientRect())"
+        ".map((box, at) => at ? box.top : box.bottom)"
+    )
+    assert ends <= begins
+
+
+@pytest.mark.slow
 def test_a_bug_is_found_by_keyboard_alone(page: Page, right: dict[str, str]) -> None:
     """Arrows choose within a question, and Tab leaves it."""
     page.goto(ADDRESS)

@@ -33,7 +33,7 @@ def torch_line(line: str, variables: dict[str, Any]) -> list[str]:
     names = line.partition(" = ")[0].split(", ")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(line, {"torch": torch, "float": float}, variables)  # noqa: S102 - the bank's own line
+        exec(line, {"torch": torch, "F": torch.nn.functional, "float": float}, variables)  # noqa: S102 - the bank's own line
     return names
 
 
@@ -45,7 +45,7 @@ def outcome_in_torch(case: BugCase) -> Outcome:
     """
     variables: dict[str, Any] = dict(case.sizes)
     for name, shape in case.inputs:
-        dtype = torch.bool if name == "padding" else torch.int64 if name == "position" else torch.float32
+        dtype = torch.bool if name in ("padding", "mask") else torch.int64 if name == "position" else torch.float32
         variables[name] = torch.empty([side.size(case.sizes) for side in shape], dtype=dtype, device="meta")
     made = list[list[tuple[str, tuple[int, ...]]]]()
     for number, line in enumerate(case.lines, 1):
@@ -71,11 +71,11 @@ def cases(model: str, numbers: Sequence[tuple[int, int]]) -> list[BugCase]:
     found = []
     for bug, (tokens, batch) in product(BUGS, numbers):
         try:
-            found.append(bug_case(bug, MODELS[model], tokens, batch))
+            found.append(bug_case(BUGS[bug], MODELS[model], tokens, batch))
         except BugError as error:
             if error.tokens or error.batch:
                 with suppress(BugError):  # of the model
-                    found.append(bug_case(bug, MODELS[model], error.tokens or tokens, error.batch or batch))
+                    found.append(bug_case(BUGS[bug], MODELS[model], error.tokens or tokens, error.batch or batch))
     return found
 
 

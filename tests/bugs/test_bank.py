@@ -57,7 +57,7 @@ def test_each_bug_can_be_shown_with_some_model() -> None:
     for model in ("qwen2.5-0.5b", "qwen3-4b", "gpt2", "bert-base", "bart-base"):
         for key in BUGS.keys() - shown:
             try:
-                case = bug_case(key, MODELS[model], 10, 3)
+                case = bug_case(BUGS[key], MODELS[model], 10, 3)
             except BugError:
                 continue
             shown.add(key)

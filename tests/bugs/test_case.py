@@ -23,7 +23,7 @@ def cases_of(model: str) -> Iterator[BugCase]:
     """Every bug that can be shown with a model."""
     for bug in BUGS:
         try:
-            yield bug_case(bug, MODELS[model], 10, 3)
+            yield bug_case(BUGS[bug], MODELS[model], 10, 3)
         except BugError:
             continue
 
@@ -48,11 +48,11 @@ def some_fillings(case: BugCase) -> Iterator[str]:
 
 def test_repairs_count_by_effect() -> None:
     """Other dimensions that do the same, and numbers of the model, are right; what does something else is wrong."""
-    case = bug_case("layer-keys-not-transposed", QWEN, 10, 3)
+    case = bug_case(BUGS["layer-keys-not-transposed"], QWEN, 10, 3)
     assert [case.repair_works(pair) for pair in ([-1, -2], [2, 3], [3, -2], [1, 2], [2, 2], [4, 1])] == [True] * 3 + [
         False
     ] * 3
-    case = bug_case("heads-split-by-view", QWEN, 10, 3)
+    case = bug_case(BUGS["heads-split-by-view"], QWEN, 10, 3)
     assert case.repair_works([3, 10, 14, 64, 2, 1])
     assert case.repair_works(["B", "N", "H", -1, 1, 2])
     assert not case.repair_works([3, 14, 10, 64, 1, 2])
@@ -126,16 +126,16 @@ def test_hostile_fillings_are_refused_quickly() -> None:
 
 def test_a_filling_of_the_wrong_kind_is_none() -> None:
     """Too few texts, a word that is not listed, and a size where a dimension is asked."""
-    case = bug_case("view-after-transpose", QWEN, 10, 3)
+    case = bug_case(BUGS["view-after-transpose"], QWEN, 10, 3)
     assert case.repair_works([".transpose(1, 2).reshape"])
     assert not any(case.repair_works(filled) for filled in ([], [".flatten"], [1], [".transpose(1, 2).reshape", "B"]))
-    case = bug_case("layer-keys-not-transposed", QWEN, 10, 3)
+    case = bug_case(BUGS["layer-keys-not-transposed"], QWEN, 10, 3)
     assert not case.repair_works(["N", "d_h"])
 
 
 def test_nothing_wrong_has_neither_message_nor_repair() -> None:
     """Its reason is that nothing is wrong."""
-    case = bug_case("nothing-wrong-in-layer", QWEN, 10, 3)
+    case = bug_case(BUGS["nothing-wrong-in-layer"], QWEN, 10, 3)
     assert (case.wrong_line, case.raises_at, case.error, case.message, case.witness, case.repair) == (
         0,
         0,
@@ -150,7 +150,7 @@ def test_nothing_wrong_has_neither_message_nor_repair() -> None:
 
 def test_the_clash_is_in_symbols_and_the_trace_stops_before_the_error() -> None:
     """Of a value that was never appended: N + 1 weights for N values, five lines after the cause."""
-    case = bug_case("values-not-appended", QWEN, 10, 3)
+    case = bug_case(BUGS["values-not-appended"], QWEN, 10, 3)
     assert case.clash == (Expression.parse("N + 1"), Expression.parse("N"))
     assert (case.wrong_line, case.raises_at, case.difficulty) == (5, 10, 2)
     assert max(traced.line for traced in case.trace) < 10

@@ -33,10 +33,10 @@ def test_sizes_that_hide_a_bug_are_refused_with_a_proposal(
 ) -> None:
     """With the proposed numbers the bug can be shown."""
     with pytest.raises(BugError, match=reason) as refused:
-        bug_case(bug, MODELS[model], tokens, batch)
+        bug_case(BUGS[bug], MODELS[model], tokens, batch)
     proposed = refused.value.tokens or tokens, refused.value.batch or batch
     if proposed != (tokens, batch):
-        bug_case(bug, MODELS[model], *proposed)
+        bug_case(BUGS[bug], MODELS[model], *proposed)
     else:
         assert "positions" in reason or model == "gpt2"
 
@@ -59,7 +59,7 @@ def test_sizes_that_hide_a_bug_are_refused_with_a_proposal(
 def test_a_program_that_is_not_the_models_is_refused(bug: str, model: str, reason: str) -> None:
     """And so is a bug that is not as loud or as silent as the bank says, with the sizes of this model."""
     with pytest.raises(BugError, match=reason):
-        bug_case(bug, MODELS[model], 10, 3)
+        bug_case(BUGS[bug], MODELS[model], 10, 3)
 
 
 @pytest.mark.parametrize("model", one_in(40, MODELS))
@@ -77,7 +77,7 @@ def test_every_bug_of_every_model_is_shown_or_refused_with_a_sentence(model: str
 def refusal(bug: str, model: str, tokens: int, batch: int) -> BugError | None:
     """What refuses a bug."""
     try:
-        bug_case(bug, MODELS[model], tokens, batch)
+        bug_case(BUGS[bug], MODELS[model], tokens, batch)
     except BugError as error:
         return error
     return None

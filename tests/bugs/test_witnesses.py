@@ -18,7 +18,7 @@ def silent_cases(model: str) -> Iterator[BugCase]:
     """Every silent bug of a model."""
     for bug in BUGS:
         try:
-            case = bug_case(bug, MODELS[model], 10, 3)
+            case = bug_case(BUGS[bug], MODELS[model], 10, 3)
         except BugError:
             continue
         if case.wrong_line and not case.raises_at:
@@ -43,6 +43,8 @@ def test_a_right_program_shows_what_its_caption_says(model: str) -> None:
             case "first-key-head":
                 shared = sizes["H"] // sizes["G"]
                 assert cells == [1.0] * shared + [0.0] * (sizes["H"] - shared)
+            case "new-token":
+                assert cells == [1.0] + [0.0] * (sizes["B"] - 1)
             case "spread":
                 assert math.isclose(cells[0], 1, abs_tol=0.5)
             case "last-token":
@@ -58,6 +60,7 @@ def test_probes_find_what_they_are_made_for() -> None:
     probes = {case.bug.key: case.witness.probe for case in silent_cases("qwen2.5-0.5b") if case.witness}
     assert probes["layer-softmax-over-queries"] == probes["diagonal-masked"] == "row-sums"
     assert probes["heads-split-by-view"] == probes["mask-inverted"] == probes["tokens-before-batch"] == "last-token"
+    assert probes["causal-for-one-query"] == "new-token"
     assert probes["keys-tiled"] == "first-key-head"
     assert probes["scaled-by-model-width"] == "spread"
     assert probes["rotated-backwards"] == probes["no-rotation"] == "shift"

@@ -136,6 +136,16 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
     assert f"{ADDRESS}/v/{variant.code}" in [code for page in pages for code in page.codes]
 
 
+def test_a_program_and_its_questions_need_few_pages() -> None:
+    """One full page for a head; a layer's continues without the heads of columns that it has no boxes for."""
+    pages = {
+        key: read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full")))
+        for key in ("bug-one-head", "bug-layer")
+    }
+    assert len(pages["bug-one-head"]) == 1
+    assert ["dim 0" in page.text for page in pages["bug-layer"]] == [True, False]
+
+
 def test_the_s_of_a_possessive_is_no_symbol() -> None:
     """Of “a head’s score s is Q’s”, only s and Q are."""
     pieces = SymbolSplitter("classic").sentence("a head’s score s is Q’s", frozenset({"s", "Q"}))

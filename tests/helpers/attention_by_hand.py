@@ -32,7 +32,8 @@ def output_by_hand(
         return _weighted(Q, K, later if mask == "causal" else None) @ V @ given["W_O"]
     H, d_h = sizes["H"], sizes["d_h"]
     shared = H // sizes.get("G", H)
-    asking = given["x"] if program == "decoding" else given["X"]
+    decodes = program.startswith("decoding")
+    asking = given["x"] if decodes else given["X"]
     read = given["E"] if program == "cross" else asking
     W = dict(given)
     if program == "fused":
@@ -47,16 +48,16 @@ def output_by_hand(
             of_group = slice(shares * d_h, (shares + 1) * d_h)
             q, k = asking[b] @ W["W_Q"][mine].T, read[b] @ W["W_K"][of_group].T
             v = read[b] @ W["W_V"][of_group].T if "W_V" in W else None
-            if program == "decoding" and v is not None:
+            if decodes and v is not None:
                 k, v = torch.vstack([given["K_cache"][b, shares], k]), torch.vstack([given["V_cache"][b, shares], v])
             if program == "rotary":
                 turn = torch.complex(given["cos"], given["sin"])
                 q, k = (_turned(each, turn) for each in (q, k))
             n, m = q.shape[0], k.shape[0]
             hidden = None
-            if mask == "causal" and program != "decoding":
+            if mask == "causal" and not decodes:
                 hidden = torch.arange(m)[None, :] > torch.arange(n)[:, None]
-            if mask == "padded" and program != "decoding":
+            if mask == "padded" and not decodes:
                 hidden = given["padding"][b][None, :].expand(n, m)
             A = _weighted(q, k, hidden)
             heads.append(A if v is None else A @ v)

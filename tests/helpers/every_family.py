@@ -8,6 +8,7 @@ from functools import cache
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.shapes.table import Count, TensorTable, symbol_fields
+from app.topics.find_the_bug import BugTable
 from app.topics.registry import refusal
 from tests.helpers.families_cases import CASES
 
@@ -19,6 +20,11 @@ def architectures() -> tuple[Architecture, ...]:
     """Every config of every family's case, with odd sizes and every setting that changes a shape."""
     configs = [({**config, "architectures": [name]}) for case in CASES for config, name in case.configs()]
     return tuple(build_architecture(config, f"{config['model_type']} {at}") for at, config in enumerate(configs))
+
+
+def bug_shown(table: TensorTable) -> str:
+    """The key of the bug that a table is about, which its worksheet must name; "" of any other table."""
+    return table.case.bug.key if isinstance(table, BugTable) and table.case else ""
 
 
 def are_possible(table: TensorTable, sizes: Mapping[str, int]) -> bool:

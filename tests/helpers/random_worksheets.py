@@ -13,6 +13,7 @@ from app.sheets.notation import NOTATIONS
 from app.sheets.worksheet import MAX_MISCONCEPTION_BOXES
 from app.topics.registry import check_topic_tokens, topic_for
 from app.topics.requirements import TopicError
+from tests.helpers.every_family import bug_shown
 
 # Markup of every kind that a page, paper or table could mistake it for, and none of which is an error.
 HOSTILE_TEXTS = (
@@ -33,7 +34,9 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     asked = random.sample(rows, random.randint(1, len(rows)))
     boxes = [f"{row}.{field}" for row in asked for field in symbol_fields(table.askable[row])]
     parts = library.wording.topics[settings["topic"]].description_parts
-    optional = {
+    settings["bug"] = bug_shown(table)
+    optional: dict[str, Any] = {name: text_of(random) for name in ("bug_caption", "bug_reason") if settings["bug"]}
+    optional |= {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(("numbers", "letters")),
         "tokens_are": "rows" if table.tokens_are_rows else random.choice(MATRIX_FIELDS),

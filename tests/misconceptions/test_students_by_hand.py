@@ -479,6 +479,43 @@ STUDENTS = [
             **shape(13 * 39, None, "flat_logits"), "flat_targets.dim0": 13 * 39,
         },
     ),
+    # 6 images of 224 × 224 pixels, in 14 × 14 patches of 16 × 16, on the way to 1000 classes in ViT base: d = 768.
+    *on(
+        "loss-vit-base",
+        class_token_forgotten=dims(None, 196, of="image_tokens final"),
+        patch_size_for_patches={
+            **dims(None, None, 16, 16, of="patches"), **dims(None, 256, of="patch_tokens"),
+            **dims(None, 257, of="image_tokens final"),
+        },
+        token_for_each_pixel={
+            **dims(None, None, 224, 224, of="patches"), **dims(None, 50_176, of="patch_tokens"),
+            **dims(None, 50_177, of="image_tokens final"),
+        },
+        channels_last={**dims(None, 224, 224, 3, of="pixels"), **dims(None, 14, 14, 768, of="patches")},
+        convolution_keeps_channels=dims(None, 3, of="patches"),
+        class_for_each_token=shape(6 * 197, None, "class_vectors", "logits"),
+    ),
+    # 3000 frames with 80 mel bins, of which a convolution leaves 1500, in Whisper tiny: d = 384.
+    *on(
+        "loss-whisper-tiny",
+        channels_last={
+            **dims(None, 3000, 80, of="sound"), **dims(None, 3000, 384, of="convolved"),
+            **dims(None, 1500, 384, of="strided"),
+        },
+        convolution_keeps_channels={
+            **dims(None, 80, of="convolved strided"), **dims(None, None, 80, of="heard"),
+        },
+        stride_overlooked={**dims(None, None, 3000, of="strided"), **dims(None, 3000, of="heard")},
+        halved_twice={
+            **dims(None, None, 1500, of="convolved"), **dims(None, None, 750, of="strided"),
+            **dims(None, 750, of="heard"),
+        },
+    ),
+    # DeepSeek-V2-Lite, 27 layers of 16 heads, whose keys have 192 dimensions and values 128, after 2000 tokens.
+    *on(
+        "model-costs-deepseek-v2-lite",
+        keys_in_a_latent_cache=counts(decode_flops=4_902_617_088 + 2 * 27 * 16 * 2001 * (192 + 128)),
+    ),
     # Head 10 of 16 in Qwen3 0.6B, which reads key/value head 5 of 8: d = 1024, d_h = 128.
     *on(
         "stored-qwen3-0.6b",

@@ -17,9 +17,9 @@ from app.shapes.table import Count, Tensor
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet, WorksheetError
-from app.topics.registry import TOPICS, possible_tokens, topic_for
+from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
-from tests.helpers.every_family import possible
+from tests.helpers.every_family import bug_shown, possible
 from tests.helpers.shipped import LIBRARY, MODELS, UNLIKE_MODELS
 
 ON_MODELS = pytest.mark.parametrize("models", ["shipped", pytest.param("families", marks=pytest.mark.slow)])
@@ -36,9 +36,10 @@ def sheets(topic: str, models: str, answers: Answers, tokens_are: TokensAre) -> 
             if tokens_are == "columns" and table.tokens_are_rows:  # which no worksheet may be
                 continue
             rows = tuple(key for key in table.askable if key in named)
-            worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, tokens_are=tokens_are)
+            worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, tokens_are=tokens_are,
+                                  bug=bug_shown(table))  # fmt: skip
             model = Model("model", "The model", "", "", architecture, "{}")
-            yield Variant(worksheet, model, architecture.check_tokens(tokens), LIBRARY.wording)
+            yield Variant(worksheet, model, check_topic_tokens(topic, architecture, tokens), LIBRARY.wording)
 
 
 def number(text: str) -> int:

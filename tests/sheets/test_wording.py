@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 import pytest
 
+from app.bugs.bank import BUGS
 from app.figures.count_bars import KINDS_OF_COUNTS
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
 from app.grading.compare import NearMiss
@@ -55,7 +56,7 @@ def tables_of(topic: str) -> frozenset[TensorTable]:
                 tables.add(topic_for(topic, architecture, architecture.fixed_tokens or tokens))
     for bug, model in product(TOPICS[topic].bugs, ("qwen2.5-0.5b", "gpt2", "bart-base")):
         with suppress(TopicError):
-            tables.add(topic_for(topic, LIBRARY.models[model].architecture, 10, bug))
+            tables.add(topic_for(topic, LIBRARY.models[model].architecture, 10, BUGS[bug]))
     return frozenset(tables)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,9 +22,10 @@ from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers
 from app.topics.find_the_bug import NOTHING_WRONG, ROWS, BugTable, misconception_of
-from app.topics.registry import TOPICS
+from app.topics.registry import TOPICS, refusal
 from app.topics.requirements import TopicError
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.slow import one_in
 
 MODELS = ("qwen2.5-0.5b", "gpt2", "bert-base")
 SHEET = LIBRARY.worksheets["bug-layer"]
@@ -124,6 +127,34 @@ def test_a_repair_counts_by_what_it_does() -> None:
     assert grade(split, right_texts(split) | typed).complete
 
 
+def test_an_author_says_what_happened_and_why() -> None:
+    """In place of the app's words, at the same place among the reasons; a message stays what it is."""
+    worksheet = replace(SHEET, key="mine", bug_caption="My caption.", bug_reason="My reason.")
+    loud = replace(worksheet, bug="keys-not-transposed")
+    for sheet, plain in ((worksheet, sheet_of(SHEET.bug)), (loud, sheet_of("keys-not-transposed"))):
+        variant = replace(LIBRARY, worksheets={"mine": sheet}).variant("mine")
+        code, bare = code_shown(variant), code_shown(plain) if plain else None
+        assert code
+        assert bare
+        assert code.error == bare.error
+        assert "My caption." in (code.caption, code.witness.caption if code.witness else "")
+        assert plain
+        assert variant.key["why.choice"] == plain.key["why.choice"]
+        assert answer_in_words(variant, "why") == "My reason."
+
+
+@pytest.mark.parametrize("bug", ["heads-not-moved", "heads-split-by-view", "nothing-wrong-in-layer"])
+def test_a_sheet_goes_to_another_process_and_stays_the_same(bug: str) -> None:
+    """To the one that prints a class's handout, with everything that was worked out before."""
+    variant = sheet_of(bug)
+    assert variant
+    right = right_texts(variant)
+    again = pickle.loads(pickle.dumps(variant))  # noqa: S301 - our own
+    assert code_shown(again) == code_shown(variant)
+    assert right_texts(again) == right
+    assert grade(again, right).complete
+
+
 def test_an_unreadable_choice_is_not_wrong() -> None:
     """Nor is a dimension that is no number."""
     variant = sheet_of("keys-not-transposed")
@@ -190,3 +221,27 @@ def test_no_points_tell_whether_there_is_a_bug() -> None:
         rows = {row.key: row.points_in_words for row in LIBRARY.variant(key).rows}
         assert all(rows.values())
         assert rows["where"] == rows["why"]
+
+
+@pytest.mark.parametrize(("bug", "tokens"), [("heads-not-moved", 64), ("values-not-appended", 13), ("keys-tiled", 1)])
+def test_a_number_that_hides_the_bug_is_refused_with_one_that_shows_it(bug: str, tokens: int) -> None:
+    """The sentence names it, and the sheet with it can be made."""
+    worksheet = replace(SHEET, key="mine", bug=bug, rows=ROWS, answers="numbers")
+    library = replace(LIBRARY, worksheets={"mine": worksheet})
+    with pytest.raises(TopicError) as refused:
+        library.variant("mine", tokens=tokens)
+    proposed = refused.value.tokens
+    assert proposed is not None
+    assert f" {proposed} tokens" in str(refused.value)
+    assert library.variant("mine", tokens=proposed).tokens == proposed
+
+
+@pytest.mark.parametrize("model", one_in(5, LIBRARY.models))
+def test_a_model_shows_a_bug_at_the_proposed_length_or_at_none(model: str) -> None:
+    """Of the topic without a bug: with no token too few, and longer than a window."""
+    architecture = LIBRARY.models[model].architecture
+    for tokens in (1, 10, 64, 5000):
+        reason = refusal("find-the-bug", architecture, tokens)
+        if reason and "choose a model" not in reason:
+            [proposed] = re.findall(r"choose ([\d,]+) tokens", reason)
+            assert refusal("find-the-bug", architecture, int(proposed.replace(",", ""))) is None

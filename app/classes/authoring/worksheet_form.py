@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from app.bugs.bank import BUGS
 from app.models.architecture import MAX_TOKENS
 from app.sheets.authoring.worksheet_settings import (
     SettingError,
@@ -40,12 +41,15 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 LINE_FIELDS = (
-    "title", "model", "topic", "bug", "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
-    "tokens_are", "follow_share", "tolerance",
+    "title", "model", "topic", "bug", "bug_caption", "bug_reason",
+    "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
+    "tokens_are", "follow_share", "tolerance", "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
+BUG_FIELDS = ("bug", "bug_caption", "bug_reason")
 MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
 SWITCHES = ("kv_head_per_query_head", "show_hints", "show_drawing", "show_mismatches")  # "yes", or "" for no
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
+_PLACES = ("layer", "head")  # of a real head: numbers from 0
 _FIRST_TEXTS = {"questions": "text", "misconceptions": "name"}  # the first field of each entry of a list
 _MAX_DIGITS, _MAX_ECHOED = 9, 40
 _SHARE = re.compile(r"\d{1,3}(?:[.,]\d{1,15})?")
@@ -167,14 +171,15 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
     tokens = texts.fields["tokens"]
     length = int(tokens) if _is_whole(tokens) and 0 < int(tokens) <= MAX_TOKENS else _NUMBERS["tokens"]
     try:
-        return possible_rows(topic, architecture, length, library.wording, _bug(texts.fields))
+        return possible_rows(topic, architecture, length, library.wording, BUGS.get(bug_in(texts.fields)))
     except TopicError:
         return ()
 
 
-def _bug(fields: Mapping[str, str]) -> str:
-    """The bug that the form names; "" if its topic has no such bug."""
-    return fields["bug"] if fields["topic"] in TOPICS and fields["bug"] in TOPICS[fields["topic"]].bugs else ""
+def bug_in(fields: Mapping[str, str]) -> str:
+    """The bug that the form names, the first one if its topic has no such bug; "" on a topic without bugs."""
+    bugs = TOPICS[fields["topic"]].bugs if fields["topic"] in TOPICS else ()
+    return fields["bug"] if fields["bug"] in bugs else next(iter(bugs), "")
 
 
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
@@ -199,7 +204,10 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
-    settings["bug"] = _bug(fields)
+    settings["bug"] = bug_in(fields)
+    if settings["bug"]:
+        settings |= {name: fields[name] for name in BUG_FIELDS[1:]}
+    settings |= {"sentence": fields["sentence"], "checkpoint": fields["checkpoint"]}
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings |= {name: fields[name] == "yes" for name in SWITCHES}
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
@@ -218,6 +226,9 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
     for name, example in _NUMBERS.items():
         if fields[name] or name == "tokens":
             numbers[name] = _whole(fields[name], name, example)
+    for name in _PLACES:
+        if fields[name]:
+            numbers[name] = _whole(fields[name], name, 3)
     if ("tokens_from" in numbers) != ("tokens_to" in numbers):
         missing = "tokens_to" if "tokens_from" in numbers else "tokens_from"
         raise WorksheetFormError(missing, _("A range has two ends: fill in both, or neither."))
@@ -428,7 +439,11 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         "follow_share": _per_cent(worksheet.follow_share),
         "tolerance": _per_cent(worksheet.tolerance),
         **{name: _number_text(getattr(worksheet, name)) for name in _NUMBERS},
-        **{name: getattr(worksheet, name) for name in ("model", "topic", "bug", "notation", "answers", "tokens_are")},
+        **{name: _number_text(getattr(worksheet, name)) if worksheet.sentence else "" for name in _PLACES},
+        "sentence": worksheet.sentence,
+        "checkpoint": worksheet.checkpoint,
+        **{name: getattr(worksheet, name) for name in BUG_FIELDS},
+        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers", "tokens_are")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
         **{name: "yes" if getattr(worksheet, name) else "" for name in SWITCHES},
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from app.bugs.bank import BUGS, freeze_bug
 from app.models.read_config import read_config
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -72,13 +73,20 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 
 def worksheet_of(item: FrozenWorksheet) -> Worksheet:
-    """A worksheet as it was frozen: missing fields get their defaults, and fields that no longer exist are ignored."""
-    return WORKSHEETS.validate_python(dict(item.worksheet), extra="ignore")
+    """A worksheet as it was frozen: missing fields get their defaults, and fields that no longer exist are ignored.
+
+    A bug that is in the bank as it was frozen is the bank's, so that the worksheet equals the library's.
+    """
+    values = dict(item.worksheet)
+    if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
+        del values["frozen_bug"]
+    return WORKSHEETS.validate_python(values, extra="ignore")
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
-    """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists."""
-    return FrozenWorksheet(WORKSHEETS.dump_python(worksheet, mode="json"))
+    """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists, and its bug as it is now."""
+    bug = freeze_bug(worksheet.bug_row) if worksheet.bug_row else ""
+    return FrozenWorksheet(WORKSHEETS.dump_python(worksheet, mode="json") | {"frozen_bug": bug})
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:

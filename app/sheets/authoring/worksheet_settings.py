@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from app.bugs.bank import Bug
 from app.models.architecture import Architecture, TokensError
 from app.names import clean_line
 from app.sheets.authoring.author_misconceptions import box_problem
@@ -18,6 +19,7 @@ from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import (
     MAX_REPEATED,
+    NOT_SET,
     WORKSHEETS,
     AuthorMisconception,
     Model,
@@ -32,7 +34,7 @@ from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
 
-_SETTINGS = tuple(each.name for each in fields(Worksheet) if each.name != "key")
+_SETTINGS = tuple(each.name for each in fields(Worksheet) if each.name not in NOT_SET)
 _ENTRIES: Mapping[str | int, tuple[str, ...]] = {
     "questions": tuple(each.name for each in fields(OpenQuestion)),
     "misconceptions": tuple(each.name for each in fields(AuthorMisconception)),
@@ -73,8 +75,8 @@ def check_settings(
     Checked in this order: names and types of the settings; models; topic and lengths; rows; answers; texts,
     misconceptions and keys. Only the errors of the first step that has any are returned.
     """
-    if "key" in values:  # which is the name of the file
-        return None, (SettingError(_(_NO_SETTING).format(setting="key", known=", ".join(_SETTINGS)), "key"),)
+    if name := next((each for each in NOT_SET if each in values), ""):
+        return None, (SettingError(_(_NO_SETTING).format(setting=name, known=", ".join(_SETTINGS)), name),)
     try:
         sheet = WORKSHEETS.validate_python({**values, "key": key})
     except ValidationError as error:
@@ -138,7 +140,7 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
         try:
-            table = topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug)
+            table = topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug_row)
         except TopicError as error:
             yield SettingError(str(error), setting)
             continue
@@ -173,7 +175,8 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     without a name in the wording cannot. Names, hints and points may be for rows that can be asked and are not. There
     must be at least one row, and one with points.
     """
-    possible = possible_rows(sheet.topic, sheet.architecture_of(models[sheet.model]), sheet.tokens, wording, sheet.bug)
+    architecture = sheet.architecture_of(models[sheet.model])
+    possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
         yield SettingError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)), "rows")
     for setting in ("row_names", "row_hints", "row_points"):
@@ -195,13 +198,13 @@ def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordi
         architecture = sheet.architecture_of(models[model])
         tokens = possible_tokens(sheet.topic, architecture, sheet.tokens)
         try:
-            sheet.check_rows(models[model], topic_for(sheet.topic, architecture, tokens, sheet.bug))
+            sheet.check_rows(models[model], topic_for(sheet.topic, architecture, tokens, sheet.bug_row))
         except TopicError as error:
             yield SettingError(str(error), "answers" if model == sheet.model else "models")
 
 
 def possible_rows(
-    topic: str, architecture: Architecture, tokens: int, wording: Wording, bug: str = ""
+    topic: str, architecture: Architecture, tokens: int, wording: Wording, bug: Bug | None = None
 ) -> tuple[str, ...]:
     """The rows that a worksheet on a topic can ask for with a model, in the order of the topic's table.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -18,6 +18,7 @@ from app.classes.authoring.worksheet_form import (
     RowTexts,
     WorksheetFormError,
     automatic_title,
+    bug_in,
     complete_rows,
     read_worksheet_form,
 )
@@ -132,7 +133,10 @@ class WorksheetEditorPage:
     typed_import: Annotated[ImportForm, Doc("What stands in the fields that import a model.")]
     hub_host: Annotated[str, Doc("Where models are fetched from; empty where that is switched off.")]
     reads_two_texts: Annotated[bool, Doc("Whether the topic has decoder tokens beside the tokens.")]
-    bugs: Annotated[Mapping[str, str], Doc("The bugs that the topic has, by key; empty for most topics.")]
+    bugs: Annotated[
+        Mapping[str, Mapping[str, str]],
+        Doc("The bugs that the topic has: by program, their names by key; empty for most topics."),
+    ]
     rows: Annotated[tuple[EditorRow, ...], Doc("The rows that the topic has, in the order of the sheet.")]
     facts: Annotated[tuple[EditorFact, ...], Doc("The parts of the topic's description.")]
     boxes: Annotated[tuple[str, ...], Doc("The boxes that a misconception can write into.")]
@@ -224,6 +228,7 @@ def setting_labels() -> dict[str, str]:
     """What the form calls each setting of a worksheet."""
     return {
         "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
+        "bug_caption": _("What happened"), "bug_reason": _("The right reason"),
         "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
@@ -233,7 +238,9 @@ def setting_labels() -> dict[str, str]:
         "footnote": _("Footnote"), "row_names": _("Names of rows"), "row_hints": _("Hints of rows"),
         "row_points": _("Points of rows"), "show_hints": _("Hints"), "show_drawing": _("Drawing"),
         "show_mismatches": _("Sides that don’t meet"), "questions": _("Open questions"),
-        "misconceptions": _("Misconceptions to look for"),
+        "misconceptions": _("Misconceptions to look for"), "sentence": _("Sentence for a real head"),
+        "checkpoint": _("Weights of the real head"), "layer": _("Layer of the real head"),
+        "head": _("Head of the real head"),
     }  # fmt: skip
 
 
@@ -248,7 +255,8 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
         rows = tuple(library.wording.topics[topic].rows)
-        worksheet = Worksheet(PREVIEW_KEY, automatic_title(library, topic, chosen) or "…", chosen, topic, 100, rows)
+        title = automatic_title(library, topic, chosen) or "…"
+        worksheet = Worksheet(PREVIEW_KEY, title, chosen, topic, 100, rows, bug=bug_in(texts.fields))
     sheets = {PREVIEW_KEY: worksheet} if worksheet else {}
     return model_menu(Library(sheets, library.models, library.wording), PREVIEW_KEY, chosen)
 
@@ -266,8 +274,10 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
     tokens = worksheet.tokens if worksheet else architecture.fixed_tokens or min(100, architecture.max_tokens)
     rows, simplified = tuple(row.key for row in texts.rows), fields["kv_head_per_query_head"] == "yes"
     decoder_tokens = worksheet.decoder_tokens if worksheet else None
-    sheet = Worksheet(PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens)
-    sheet = replace(sheet, bug=worksheet.bug if worksheet else "")
+    sheet = Worksheet(
+        PREVIEW_KEY, "…", model.key, fields["topic"], tokens, rows, notation, simplified, decoder_tokens,
+        bug=bug_in(fields),
+    )  # fmt: skip
     variant = Variant(sheet, model, tokens, library.wording)
     try:
         return variant if variant.table else None
@@ -275,11 +285,12 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
         return None
 
 
-def _bugs(library: Library, topic: str) -> dict[str, str]:
-    """What the bugs of a topic are called, by key."""
-    words = library.wording.bugs
-    rows = (BUGS[bug] for bug in TOPICS[topic].bugs) if topic in TOPICS else ()
-    return {row.key: f"{words.programs[row.program_key]}: {words.bugs[row.key].name}" for row in rows}
+def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
+    """What the programs of a topic are called, with the names of their bugs by key."""
+    words, groups = library.wording.bugs, dict[str, dict[str, str]]()
+    for bug in TOPICS[topic].bugs if topic in TOPICS else ():
+        groups.setdefault(words.programs[BUGS[bug].program_key], {})[bug] = words.bugs[bug].name
+    return groups
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:

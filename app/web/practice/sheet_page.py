@@ -146,7 +146,7 @@ def show_sheet(
             _chooser(library, worksheet, tokens),
             problem=str(error),
             length_is_wrong=isinstance(error, TokensError),
-            suggestions=tuple(_suggestions(library, worksheet, model)),
+            suggestions=tuple(_suggestions(library, worksheet, model, getattr(error, "tokens", None))),
         )
         page = SheetPage(chooser=chooser, model_menu=_menu(library, worksheet, model))
         return render("practice/sheet.html", page, status_of(error))
@@ -429,9 +429,9 @@ def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
 
-def _suggestions(library: Library, worksheet: str, model: str) -> Iterator[Suggestion]:
+def _suggestions(library: Library, worksheet: str, model: str, tokens: int | None) -> Iterator[Suggestion]:
     """What can be opened in place of a sheet that cannot: the model with a length it takes, else the worksheet's
-    default.
+    default. The length is `tokens` if that is what the refusal proposes.
 
     With another model than the worksheet can have, the model's page, too. For a part that a worksheet lacks it is the
     whole one; nothing for an unknown worksheet.
@@ -443,8 +443,8 @@ def _suggestions(library: Library, worksheet: str, model: str) -> Iterator[Sugge
             yield Suggestion(whole.title, sheet_link(library.variant(whole.key)))
         return
     chosen = library.models.get(model or sheet.model)
-    if chosen and library.refusal(sheet.key, chosen.key) is None:
-        variant = library.variant(sheet.key, chosen.key)
+    if chosen and (tokens or library.refusal(sheet.key, chosen.key) is None):
+        variant = library.variant(sheet.key, chosen.key, tokens)
         text = _("{model} with {tokens} tokens").format(model=chosen.name, tokens=format_number(variant.tokens))
         yield Suggestion(text, sheet_link(variant))
         return

@@ -108,7 +108,7 @@ def make_class_sheet_page(
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
     # With few attempts, or marks that come later, nobody could go on from one step to the next.
-    one_at_a_time = rules.can_check and not rules.policies.max_attempts and not locked
+    one_at_a_time = rules.policies.checks_freely and not locked
     rows = row_views(
         shown,
         answers,

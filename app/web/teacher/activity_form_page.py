@@ -25,6 +25,7 @@ from app.classes.frozen.offered_worksheets import Offer, offer_of
 from app.classes.materials import OwnMaterials, materials_for_course
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
+from app.sheets.code_text import gives_line_away
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, AuditAction, Content, Phase, Plan, Store, Teacher
@@ -82,6 +83,7 @@ class WorksheetView:
     default_tokens: int
     link: str  # to look at it as it is now; empty for one that only the activity has still
     remark: str  # on its length
+    gives_line_away: bool  # in an exam, its repair would tell which line is wrong
     has_newer: bool  # it is defined otherwise now than students have it
     takes_newer: bool  # and they are to get it as it is now
 
@@ -495,4 +497,7 @@ def _worksheet_view(
     except (WorksheetError, TokensError, TopicError):
         remark = ""  # what is wrong is said once the form is saved
     default_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
-    return WorksheetView(texts, title, menu, default_model, sheet.tokens, link, remark, has_newer, takes_newer)
+    gives_away = gives_line_away(sheet)
+    return WorksheetView(
+        texts, title, menu, default_model, sheet.tokens, link, remark, gives_away, has_newer, takes_newer
+    )

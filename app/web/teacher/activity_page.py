@@ -13,9 +13,11 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES
 from app.classes.closing_menu import ClosingMenu, close_undoably, closing_menu, undo_last_close
+from app.classes.frozen.frozen_library import worksheet_of
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
+from app.sheets.code_text import gives_line_away
 from app.store import Activity, AuditAction, Course, Phase, Store, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
@@ -36,6 +38,7 @@ class ActivityPage:
     phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open or closed now.")]
     join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
+    telling: Annotated[tuple[str, ...], Doc("Those of them whose repair tells, before any marks, which line is wrong.")]
     arrived: Annotated[int, Doc("How many students have come in.")]
     students: Annotated[tuple[Student, ...], Doc("The students on the roster, by name.")]
     extra_time: Annotated[tuple[tuple[Student, int], ...], Doc("Who has extra time, with the minutes.")]
@@ -68,12 +71,20 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
         access.phase,
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
+        _telling_sheets(activity),
         len(store.classwork.attendance(activity.id)),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
         _courses_to_copy_to(store, access) if access.role == "instructor" else (),
         closing_menu(store, activity, access.now, working),
     )
+
+
+def _telling_sheets(activity: Activity) -> tuple[str, ...]:
+    """The titles of worksheets whose repair gives away the line that they also ask for; none with free checks."""
+    if activity.policies.checks_freely:
+        return ()
+    return tuple(item.title for item in activity.content.items if gives_line_away(worksheet_of(item)))
 
 
 def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:

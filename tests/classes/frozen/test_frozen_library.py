@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
@@ -14,12 +14,15 @@ from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.bugs.bank import BUGS, Bug
+from app.bugs.programs import ONE_HEAD, PROGRAMS, CodeProgram
 from app.classes.frozen.frozen_library import freeze_ticket, frozen_form, frozen_ticket, worksheet_of
 from app.classes.frozen.frozen_run import freeze_run
 from app.classes.gradebook import gradebook_columns
 from app.classes.student_sheet import best_scores, freeze, student_sheet
 from app.settings import PROJECT
 from app.sheets.authoring.worksheet_settings import read_settings
+from app.sheets.code_text import answer_in_words, code_shown, option_text
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.library import Library
 from app.store import Content, FrozenWorksheet, Policies, Store
@@ -117,6 +120,33 @@ def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
     assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
     changed = replace(worksheet, row_names={"keys": "K"}, row_points={"keys": 2}, hidden_facts=("heads",))
     assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
+
+
+def test_a_program_stays_whatever_becomes_of_the_bank(
+    library: Library, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines, the message, the reasons in their order and the answers, whether its row is changed or gone."""
+    running = RunningActivity(library, store, ("bug-one-head",))
+    kim, activity = running.student(), running.activity
+
+    def asked(of_now: Library) -> tuple[Any, ...]:
+        variant = student_sheet(of_now, store, activity, kim, 1).variant
+        reasons = [option_text(variant, "why", place) for place in range(1, 5)]
+        return code_shown(variant), variant.key, reasons, answer_in_words(variant, "repair")
+
+    before, frozen = asked(library), activity.content.items[0]
+    assert worksheet_of(frozen) == library.worksheets["bug-one-head"]
+    changed = replace(BUGS["keys-not-transposed"], wrong="S = Q.T @ K.T / d_h**0.5", beliefs=("mask-needs-heads",))
+    shorter = replace(ONE_HEAD, lines=ONE_HEAD.lines[:-1], output="C")
+    monkeypatch.setitem(cast("dict[str, Bug]", BUGS), changed.key, changed)
+    monkeypatch.setitem(cast("dict[str, CodeProgram]", PROGRAMS), "one-head", shorter)
+    # A library made anew, as after a restart: nothing of the sheets made before is remembered.
+    again = replace(library, worksheets=dict(library.worksheets))
+    assert asked(again) == before
+    assert worksheet_of(frozen) != library.worksheets["bug-one-head"]  # which the activity's form calls corrected
+    assert freeze(again, ("bug-one-head",), None).items[0].sheet_key != frozen.sheet_key
+    monkeypatch.delitem(cast("dict[str, Bug]", BUGS), changed.key)
+    assert asked(without_anything(library)) == before
 
 
 def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, store: Store) -> None:

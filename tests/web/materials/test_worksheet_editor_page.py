@@ -57,6 +57,13 @@ def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> N
     [material] = classroom.store.materials.of_teacher(classroom.teacher)
     assert (material.content["bug"], material.content["title"]) == ("heads-split-by-view", "Mine")
     assert not Page(classroom.get("/worksheets/new?topic=costs")).find("select", name="bug")
+    own = {"bug_caption": "I swapped two <words>.", "bug_reason": "The heads come first."}
+    preview = Page(post(classroom, "/worksheets/preview", {**chosen, **own}).text)
+    assert own["bug_caption"] in preview.text("p", id="witness")
+    assert own["bug_reason"] in preview.text("fieldset", name="why.choice")
+    without = {**chosen, **own, "bug": "nothing-wrong-in-layer"}
+    [(reason, _)] = Page(post(classroom, "/worksheets", without).text).find("input", name="bug_reason")
+    assert reason["aria-invalid"] == "true"
     refused = post(classroom, "/worksheets", {**chosen, "tokens": "64"})
     assert refused.status_code == 422
     assert "64" in Page(refused.text).text("p", class_="problem")

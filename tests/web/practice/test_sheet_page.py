@@ -105,6 +105,18 @@ def test_a_position_table_is_named_where_it_ends(client: TestClient) -> None:
     assert "GPT-2 has a table of 1,024 positions" in response.text
 
 
+def test_tokens_that_hide_a_bug_get_others_to_open_the_sheet_with(client: TestClient) -> None:
+    """Where each head is as wide as there are tokens; page and API name the number, and the page links to it."""
+    query = "worksheet=bug-one-head&tokens=64"
+    response = client.get(f"/sheet?{query}")
+    page = Page(response.text)
+    assert response.status_code == 422
+    assert "65 tokens" in page.text("p", class_="problem")
+    [link] = [attributes["href"] for attributes, text in page.find("a") if text.endswith("with 65 tokens")]
+    assert Page(client.get(link).text).find("ol", class_="program-lines")
+    assert "65 tokens" in client.get("/api/v1/worksheets/bug-one-head?tokens=64").json()["detail"]
+
+
 @pytest.mark.parametrize("query", ["worksheet=nope", "worksheet=llama-7b&model=nope", "worksheet=" + "x" * 5000])
 def test_a_sheet_that_is_not_there_is_not_found(client: TestClient, query: str) -> None:
     """404, with the keys there are."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.classes.live_snapshot import LiveSnapshots
+from app.sheets.code_text import option_label
 from app.store import Policies
 from tests.helpers.class_sheet import press
 from tests.helpers.clock import end_activity
@@ -43,11 +46,19 @@ def test_a_choice_is_saved_marked_and_locked(classroom: Classroom) -> None:
     assert ["disabled" in each for each in radios] == ["checked" not in each for each in radios]
 
 
-def test_where_no_check_shows_marks_the_repair_is_open_at_once(classroom: Classroom) -> None:
-    """Nobody could come back to it."""
-    activity = classroom.school.activity(classroom.course, Policies(max_attempts=1), ("bug-one-head",))
+@pytest.mark.parametrize(
+    ("policies", "opens_at_once"),
+    [(Policies(), False), (Policies(max_attempts=1), True), (Policies(feedback="after_close"), True)],
+)
+def test_a_repair_that_no_check_can_open_is_on_the_page_and_the_teacher_is_told(
+    classroom: Classroom, policies: Policies, opens_at_once: bool
+) -> None:
+    """Nobody could come back to it; its blanks tell the line, so the overview says what to choose instead."""
+    activity = classroom.school.activity(classroom.course, policies, ("bug-one-head", "llama-7b"))
     _, browser = classroom.join()
-    assert repair_boxes(Page(browser.get(f"/class/{activity.id}/1").text)) == REPAIR
+    assert repair_boxes(Page(browser.get(f"/class/{activity.id}/1").text)) == (REPAIR if opens_at_once else set())
+    told = Page(classroom.get(f"/activities/{activity.id}")).find("p", class_="about-repair")
+    assert len(told) == opens_at_once
 
 
 def test_a_class_is_seen_to_suspect_lines(classroom: Classroom) -> None:
@@ -61,3 +72,7 @@ def test_a_class_is_seen_to_suspect_lines(classroom: Classroom) -> None:
     assert [(text.split(":")[0], count) for text, count in bars["where"].chosen] == [("4", 1), ("5", 2)]
     assert (bars["where"].right, bars["where"].wrong, bars["where"].open) == (1, 2, 1)
     assert bars["repair"].chosen == ()
+    results = Page(classroom.get(f"/activities/{activity.id}/results"))
+    [wrong] = [text for _, text in results.find("tr") if text.startswith("Which line is wrong?")]
+    assert option_label(VARIANT, "where", 5) in wrong or option_label(VARIANT, "where", 4) in wrong
+    assert "Which line is wrong?" in [text for _, text in results.find("th", class_="mark")]

@@ -326,6 +326,14 @@ def test_a_length_over_the_context_is_remarked(classroom: Classroom) -> None:
     assert "2048" in " ".join(text for _, text in page.find("p", class_="remark"))
 
 
+@pytest.mark.parametrize(("sheet", "warned"), [("bug-one-head", True), ("llama-7b", False)])
+def test_a_repair_that_tells_the_line_is_pointed_out(classroom: Classroom, sheet: str, warned: bool) -> None:
+    """Before anything is saved, whatever the policies are: these can still change on the same page."""
+    form = {**FORM, "worksheet": sheet, "arrange": "add"}
+    page = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    assert bool(page.find("p", class_="about-repair")) is warned
+
+
 def test_a_newer_exit_ticket_is_used_where_the_form_asks_for_it(classroom: Classroom) -> None:
     """It is said beside the exit tickets; what cannot be used any more is named with the reason."""
     content = {"title": "Go", "instruction": "Pick.", "questions": [{"key": "why", "text": "Why?"}]}
