@@ -18,9 +18,9 @@ from app.handout.sheet_plan import plan_sheets
 from app.handout.symbol_pieces import SymbolSplitter
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
-from app.shapes.table import WrittenPattern
+from app.shapes.table import Blank, OneOf, WrittenPattern
 from app.sheets.authoring.worksheet_settings import read_settings
-from app.sheets.code_text import code_shown
+from app.sheets.code_text import answer_in_words, code_shown
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
@@ -100,6 +100,12 @@ def middle_of(length: int) -> range:
 
 BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
 LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # of each topic
+
+
+def is_in_words(variant: Variant, blank: Blank) -> bool:
+    """Whether the answer of a box is a pattern, or a choice of axes."""
+    asked = variant.table.askable[blank.tensor]
+    return isinstance(asked, OneOf) and bool(asked.texts)
 
 
 def boxes_on_paper(variant: Variant) -> int:
@@ -484,8 +490,12 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, key="only", sheets=1)))
-    found = numbers(" ".join(page.text for page in pages))
-    assert {str(size) for size in variant.key.values()} <= found
+    text = " ".join(page.text for page in pages)
+    in_words = {
+        blank: answer_in_words(variant, blank.tensor) for blank in variant.blanks if is_in_words(variant, blank)
+    }
+    assert {str(variant.answer(blank)) for blank in variant.blanks if blank not in in_words} <= numbers(text)
+    assert all(squeezed(answer) in squeezed(text) for answer in in_words.values())
     for page in pages:
         assert_inside_halves(page, "full")
         assert rest_of(page, 20)
