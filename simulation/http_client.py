@@ -34,13 +34,14 @@ class HttpClient:
     """One connection to one server, opened by the first request, and the cookies that came over it.
 
     Every request raises OSError (TimeoutError after RESPONSE_TIMEOUT_S) if no whole response comes. Redirects are not
-    followed.
+    followed. With `own_address` the connection comes from there, such as 127.0.1.7 on the same machine.
     """
 
-    def __init__(self, url: str, cookies: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str, cookies: Mapping[str, str] | None = None, own_address: str = "") -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
         self.cookies = dict(cookies or {})
+        self._own = (own_address, 0) if own_address else None
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def get(self, path: str, *, script: bool = False) -> HttpResponse:
@@ -119,6 +120,6 @@ class HttpClient:
                 if isinstance(error, asyncio.IncompleteReadError) and error.partial:
                     raise
         self.close()
-        self._streams = reader, writer = await asyncio.open_connection(self._host, self._port)
+        self._streams = reader, writer = await asyncio.open_connection(self._host, self._port, local_addr=self._own)
         writer.write(request)
         return await reader.readuntil(b"\r\n\r\n")

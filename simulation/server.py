@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -93,6 +93,14 @@ class Server:
         main = self.main_process()
         times = [process.cpu_times() for process in (main, *main.children(recursive=True))]
         return sum(used.user + used.system for used in times)
+
+    def memory_bytes(self) -> int:
+        """Memory in use by all of its processes, children among them; what they share counts in each."""
+        main, total = self.main_process(), 0
+        for process in (main, *main.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                total += process.memory_info().rss
+        return total
 
     def main_process(self) -> psutil.Process:
         """The process that was started, which has the workers as children if there are several; fails if stopped."""

@@ -79,6 +79,7 @@ NUMPY_MODULES = {
     "app.bugs.tensors",
     "app.bugs.witnesses",
     "app.checkpoints.gguf_file",
+    "app.figures.head_readout",
     "app.figures.heat_map",
     "app.forward.head_scores",
     "app.forward.hidden_states",
@@ -92,6 +93,7 @@ PAGES_WITHOUT_TEMPLATE = {
     "class_example_page": "shown as in practice, by shared/example.html",
     "sample_course_page": "leads to the course, which course_page shows",
     "demonstration_page": "leads to the course, which course_page shows",
+    "notebook_page": "a file to download",
 }
 
 LOAD_THE_CORE = f"""

@@ -47,7 +47,11 @@ class RepairForm:
 
     @staticmethod
     def parse(text: str) -> RepairForm:
-        """Read "Q.«view|reshape»(«H*d_h», «-1»)"; raises ExpressionError for a size that is no arithmetic."""
+        """Read a line with its blanks filled: "Q.«view|reshape»(«H*d_h», «-1»)".
+
+        A blank with "|" is a choice of words, the first of which is right; one with a whole number takes a whole
+        number, any other a size. Raises ExpressionError for a size that is no arithmetic.
+        """
         pieces = _BLANK.split(text)
         right = pieces[1::2]
         blanks = tuple(

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from app.models.architecture import Architecture
+from app.models.config_fields import read_positive_number
 from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
 from app.topics.stored_weights import stored_weights
@@ -180,8 +181,7 @@ class Checkpoint:
     @property
     def norm_eps(self) -> float:
         """The epsilon of all norms of the layers and of the final one."""
-        field, default = self._rule.norm_eps
-        return float(self.config.get(field, default))
+        return read_positive_number(self.config, *self._rule.norm_eps)
 
     @property
     def activation(self) -> Activation:
@@ -211,7 +211,8 @@ class Checkpoint:
     def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
         """Rows and columns of a tensor by its name in the file, in float32 and stored orientation.
 
-        Where GGUF permutes the rows of a head, they are put back into their order first.
+        Where GGUF permutes the rows of a head, they are put back into their order first. Raises CheckpointError for a
+        name that the file doesn't have.
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
@@ -329,14 +330,14 @@ class Checkpoint:
     def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
         """Yield the parts of one head: matrices, then biases, then the gains of queries and keys, then the norm."""
         a, specs = self.architecture, self._layer_specs(layer)
-        is_shared = a.query_heads_per_kv_head > 1
+        slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
         biases = []
         for letters, matrix, bias in _projections(specs):
             stored = self._stored(matrix, layer)
             is_turned = matrix.stored_shape != matrix.in_out_shape
             note = ["permuted"] * self._permuted(stored.name) + ["fused"] * (len(letters) > 1)
             for letter in letters:
-                at = head_slices(a, head)[letter]
+                at = slices[letter]
                 notes = " ".join([*note, *["shared"] * (is_shared and letter in "KV")])
                 yield StoredPart(f"W_{letter}", stored, at.dim, at.start, at.length, is_turned, notes)
                 if bias is not None:
@@ -378,11 +379,13 @@ class Checkpoint:
                 if len(letters) == 1:
                     yield f"{symbol}_{letters}", values
                     continue
+                slices = [head_slices(a, head) for head in range(a.H)]
                 for letter in letters:
-                    heads = range(a.H) if letter == "Q" else range(0, a.H, a.query_heads_per_kv_head)
-                    slices = [head_slices(a, head)[letter] for head in heads]
-                    pieces = [values.narrow(-1, of_head.start, of_head.length) for of_head in slices]
-                    yield f"{symbol}_{letter}", _concatenated(pieces)
+                    of_letter = [at[letter] for at in slices[:: 1 if letter == "Q" else a.query_heads_per_kv_head]]
+                    yield (
+                        f"{symbol}_{letter}",
+                        _concatenated([values.narrow(-1, at.start, at.length) for at in of_letter]),
+                    )
         for letter, part in (("Q", ModelPart.QUERY_NORM), ("K", ModelPart.KEY_NORM)):
             for spec in (spec for spec in specs if spec.part == part):
                 yield f"g_{letter}", self._read(spec, layer)

@@ -6,11 +6,12 @@ takes seconds. Here the header is walked once, and what is in arrays is left whe
 
 from __future__ import annotations
 
+import functools
+import math
 import mmap
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ MAX_GGUF_TENSORS = 100_000
 MAX_GGUF_TEXT_BYTES = 1_000_000  # of a key, a value or one item of an array
 MAX_GGUF_ITEMS = 2_000_000  # of all arrays together
 MAX_GGUF_AXES = 4
+ROPE_FACTORS = "rope_freqs.weight"
 _MAGIC = b"GGUF"
 _STRING, _ARRAY = 8, 9
 _FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -89,8 +91,9 @@ class GgufTensor:
 
 @dataclass(frozen=True)
 class GgufIndex:
-    """The header of a file: metadata by key, and tensors by name."""
+    """The header of the file at `path`: metadata by key, and tensors by name."""
 
+    path: Path
     metadata: Mapping[str, Any]
     tensors: Mapping[str, GgufTensor]
 
@@ -115,11 +118,11 @@ def read_index(path: Path) -> GgufIndex:
     return _read_index(path, status.st_size, status.st_mtime_ns)
 
 
-@lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=8)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     try:
         with _mapped_header(path) as content:
-            return _Walk(content).index()
+            return _Walk(content).index(path)
     except (_Damaged, struct.error, UnicodeDecodeError, ValueError):
         raise _damaged(path) from None
 
@@ -136,13 +139,13 @@ def _damaged(path: Path) -> CheckpointError:
 
 
 class _Walk:
-    """A walk through the header of a file, from its first byte on."""
+    """A walk through the header of a file, from the byte `at` on."""
 
-    def __init__(self, content: mmap.mmap) -> None:
-        self.content, self.at, self.items = content, 0, 0
+    def __init__(self, content: mmap.mmap, at: int = 0) -> None:
+        self.content, self.at, self.items = content, at, 0
 
-    def index(self) -> GgufIndex:
-        """The index of the file; raises _Damaged."""
+    def index(self, path: Path) -> GgufIndex:
+        """The index of the file at `path`; raises _Damaged."""
         if self.content[:4] != _MAGIC:
             raise _Damaged
         self.at = 4
@@ -154,7 +157,7 @@ class _Walk:
             key = self._text()
             if key in metadata:
                 raise _Damaged
-            metadata[key] = self._value(self._number(_NUMBER))
+            metadata[key] = self.value(self._number(_NUMBER))
         entries = [self._tensor() for _count in range(tensor_count)]
         alignment = metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or not 1 <= alignment <= 1 << 20 or alignment & (alignment - 1):
@@ -163,7 +166,7 @@ class _Walk:
         tensors = {name: GgufTensor(shape, kind, start + offset) for name, shape, kind, offset in entries}
         if len(tensors) != len(entries):
             raise _Damaged
-        return GgufIndex(metadata, tensors)
+        return GgufIndex(path, metadata, tensors)
 
     def _number(self, form: struct.Struct) -> Any:
         """The scalar that comes next."""
@@ -179,8 +182,11 @@ class _Walk:
         self.at += length
         return self.content[self.at - length : self.at].decode()
 
-    def _value(self, kind: int) -> Any:
-        """The value of this type that comes next; of an array only where it is."""
+    def value(self, kind: int) -> Any:
+        """The value of this type that comes next; for an array, its place, so that `read_array` can read it later.
+
+        A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type.
+        """
         if kind == _STRING:
             return self._text()
         if kind == _ARRAY:
@@ -191,7 +197,10 @@ class _Walk:
         return _shortest(number) if kind == _FLOAT32 else number
 
     def _array(self) -> GgufArray:
-        """The array that comes next, walked over. Arrays of arrays are refused."""
+        """The place of the array that comes next, which is walked over.
+
+        Raises _Damaged for an array of arrays, for too long a text in it, and for too many items in all arrays so far.
+        """
         item_type, count = self._number(_NUMBER), self._number(_LENGTH)
         self.items += count
         if self.items > MAX_GGUF_ITEMS or (item_type != _STRING and item_type not in _SCALARS):
@@ -218,16 +227,21 @@ class _Walk:
         return name, shape, self._number(_NUMBER), self._number(_LENGTH)
 
 
-def read_array(path: Path, array: GgufArray) -> list[Any]:
-    """The items of an array of the header."""
-    with _mapped_header(path) as content:
-        walk = _Walk(content)
-        walk.at = array.offset
-        return [walk._value(array.item_type) for _item in range(array.count)]
+def array_items(index: GgufIndex, key: str) -> list[Any]:
+    """The items of the array under a key of the metadata; none if there is no array."""
+    array = index.metadata.get(key)
+    if not isinstance(array, GgufArray):
+        return []
+    with _mapped_header(index.path) as content:
+        walk = _Walk(content, array.offset)
+        return [walk.value(array.item_type) for _item in range(array.count)]
 
 
 def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
-    """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one."""
+    """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one.
+
+    Also for one without numbers, and for one whose rows aren't whole blocks of its type.
+    """
     end = 0
     for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):
         if tensor.offset < end or 0 in tensor.shape:
@@ -262,17 +276,17 @@ def _shortest(number: float) -> float:
 class GgufFile:
     """The tensors of a GGUF file, read row by row from a mapping of it."""
 
-    def __init__(self, path: Path, index: GgufIndex) -> None:
+    def __init__(self, index: GgufIndex) -> None:
         """Map the file; nothing is read yet. Raises CheckpointError for a tensor that isn't whole or overlaps one."""
         import numpy as np
         from gguf import GGMLQuantizationType
 
         try:
-            _check_places(index.tensors, path.stat().st_size)
+            _check_places(index.tensors, index.path.stat().st_size)
         except _Damaged:
-            raise _damaged(path) from None
-        self._content = np.memmap(path, mode="r", dtype=np.uint8)
-        self._tensors, self._file_name = index.tensors, path.name
+            raise _damaged(index.path) from None
+        self._content = np.memmap(index.path, mode="r", dtype=np.uint8)
+        self._tensors, self._file_name = index.tensors, index.path.name
         self._types = {kind: GGMLQuantizationType(kind) for kind in {t.type for t in index.tensors.values()}}
         self.names = index.tensors.keys()
         self.is_quantized = index.is_quantized
@@ -298,7 +312,7 @@ class GgufFile:
         try:
             values = dequantize(np.ascontiguousarray(stored if is_vector else stored[rows]), kind)
         except NotImplementedError:
-            problem = _("{file} stores “{name}” as {dtype}, which can't be read here.")
+            problem = _("{file} stores “{name}” as {dtype}, which can’t be read here.")
             raise CheckpointError(problem.format(file=self._file_name, name=name, dtype=kind.name)) from None
         values = values[0, rows] if is_vector else values[:, columns]
         return torch.from_numpy(np.array(values, dtype=np.float32))
@@ -331,7 +345,33 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
     if isinstance(heads, int) and isinstance(width, int) and heads > 0:
         config.setdefault("head_dim", width // heads)
     _check_metadata(index, config, file_name)
+    if ROPE_FACTORS in index.tensors:
+        config["rope_scaling"] = _rope_scaling(index, config, file_name)
     return config
+
+
+def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> dict[str, Any]:
+    """The scaling of LLaMA 3.1 and later, of which a file holds the factors that it divides the frequencies by.
+
+    The slowest pair has the factor of the config itself; the other numbers are the same in all these models. Raises
+    CheckpointError if the other factors don't follow from them.
+    """
+    tensor, theta, width = index.tensors[ROPE_FACTORS], config.get("rope_theta", 10_000.0), config.get("head_dim")
+    with index.path.open("rb") as file:
+        file.seek(min(tensor.offset, index.path.stat().st_size))
+        stored = file.read(min(4 * tensor.shape[0], MAX_GGUF_TEXT_BYTES))
+    factors = [number for (number,) in struct.iter_unpack("<f", stored[: len(stored) // 4 * 4])]
+    settings = {"factor": max(factors, default=0), "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    length = 8192
+    is_possible = 1 <= settings["factor"] < 1e6
+    if is_possible and isinstance(width, int) and 2 * len(factors) == width and isinstance(theta, float) and theta > 0:
+        turns = [length * theta ** (-2 * pair / width) / (2 * math.pi) for pair in range(len(factors))]
+        keep = [min(max((turn - 1.0) / (4.0 - 1.0), 0.0), 1.0) for turn in turns]
+        expected = [1 / (share + (1 - share) / settings["factor"]) for share in keep]
+        if all(map(functools.partial(math.isclose, rel_tol=1e-4), factors, expected)):
+            return {"rope_type": "llama3", "original_max_position_embeddings": length, **settings}
+    problem = _("{file} has factors for RoPE in “{name}” that aren’t those of LLaMA 3.1.")
+    raise CheckpointError(problem.format(file=file_name, name=ROPE_FACTORS))
 
 
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
@@ -356,7 +396,7 @@ def _is_harmless(key: str) -> bool:
 
 
 def _refuse(file_name: str, key: str, value: object) -> None:
-    problem = _("{file} states “{key}” as {value}, which can't be run here.")
+    problem = _("{file} states “{key}” as {value}, which can’t be run here.")
     shown = _("a list") if isinstance(value, GgufArray) else str(value)[:40]
     raise CheckpointError(problem.format(file=file_name, key=key[:80], value=shown))
 
@@ -374,10 +414,3 @@ def gguf_name(name: str) -> str:
 def is_permuted(index: GgufIndex, name: str) -> bool:
     """Whether the rows of this tensor are permuted in each head."""
     return GGUF_RULES[index.architecture].permutes and name.endswith(_PERMUTED)
-
-
-def text_items(path: Path, index: GgufIndex, key: str) -> Iterator[Any]:
-    """Yield the items of the array under a key; none if there is no such array."""
-    array = index.metadata.get(key)
-    if isinstance(array, GgufArray):
-        yield from read_array(path, array)

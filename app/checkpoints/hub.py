@@ -24,6 +24,7 @@ Report = Callable[[int, int], None]
 
 _CONFIG, _INDEX, _ONE_FILE = "config.json", "model.safetensors.index.json", "model.safetensors"
 _SMALL = (_CONFIG, _INDEX, "tokenizer.json", "tokenizer_config.json")
+HUB_TIMEOUT_S = 10.0  # for what the hub says of a model
 MAX_SMALL_BYTES = 60_000_000  # of each of these files
 
 
@@ -45,7 +46,7 @@ def fetch_checkpoint(
 
     hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=os.environ.get("HF_TOKEN") or False)
     try:
-        info = hub.model_info(name, revision=revision, files_metadata=True)
+        info = hub.model_info(name, revision=revision, files_metadata=True, timeout=HUB_TIMEOUT_S)
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
         return _Fetch(hub, name, str(info.sha), folder, sizes).all_files(layer, report or _no_report)
     except errors.HFValidationError:
@@ -104,7 +105,7 @@ class _Fetch:
                 raise CheckpointError(_("“{name}” has no safetensors on the Hub.").format(name=self.name))
             return [_ONE_FILE]
         shards = self.json(folder / _INDEX).get("weight_map")
-        if not isinstance(shards, dict):
+        if not isinstance(shards, dict) or not all(isinstance(shard, str) for shard in shards.values()):
             raise CheckpointError(_("{file} of “{name}” is damaged.").format(file=_INDEX, name=self.name))
         needed = {shard for tensor, shard in shards.items() if layer is None or _number_of_layer(tensor) <= layer}
         return sorted(shard for shard in needed if shard in self.sizes)
@@ -172,7 +173,7 @@ def _progress(total: int, report: Report) -> type[_Bar]:
 
 def _number_of_layer(tensor: str) -> int:
     """The layer that a tensor is in, by the first number in its name; -1 outside the layers."""
-    return next((int(part) for part in tensor.split(".") if part.isdecimal()), -1)
+    return next((int(part) for part in tensor.split(".") if part.isdecimal() and len(part) < 6), -1)
 
 
 def _no_report(_done: int, _total: int) -> None:

@@ -29,7 +29,7 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         known = ", ".join(CHECKPOINT_RULES)
         raise CheckpointError(problem.format(checkpoint=name, type=quoted(model_type), known=known))
     for field, value in _unknown(config, rule):
-        problem = _("The config of {checkpoint} has “{field}”: {value}, which can't be run here.")
+        problem = _("The config of {checkpoint} has “{field}”: {value}, which can’t be run here.")
         raise CheckpointError(problem.format(checkpoint=name, field=field[:60], value=quoted(value)))
     try:
         architecture = build_architecture(config, name)
@@ -38,7 +38,7 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
     except ConfigError as refusal:
         raise CheckpointError(f"{name}: {refusal}") from None
     for part in _not_run(architecture):
-        raise CheckpointError(_("{checkpoint} has {part}, which can't be run here.").format(checkpoint=name, part=part))
+        raise CheckpointError(_("{checkpoint} has {part}, which can’t be run here.").format(checkpoint=name, part=part))
     return architecture
 
 
@@ -63,7 +63,10 @@ def check_tensor_names(architecture: Architecture, names: Collection[str], name_
 
 
 def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[str, object]]:
-    """Yield the fields of a config, with their values, that are unknown or have a value that can't be run."""
+    """Yield the fields of a config, with their values, that are unknown or have a value that can't be run.
+
+    A field that is null counts as left out. A field that `rule` fixes may have that one value alone.
+    """
     fixed = {**COMMON_FIXED, **rule.fixed}
     known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}
     for field, value in config.items():
@@ -94,6 +97,8 @@ def _unknown_rotation(field: str, settings: Mapping[str, Any]) -> Iterator[tuple
 def _not_run(architecture: Architecture) -> Iterator[str]:
     """Yield the parts of a model that aren't run with real weights."""
     yield from architecture.not_modelled
+    if architecture.rotary and architecture.rotary.width % 2:
+        yield _("RoPE over an odd number of dimensions")
     if not architecture.causal:
         yield _("attention in both directions")
     if not architecture.has_lm_head:

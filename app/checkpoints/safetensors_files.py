@@ -80,13 +80,17 @@ class SafetensorsFiles:
         return entry
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead."""
+        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead.
+
+        `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, and
+        for a damaged file.
+        """
         import torch
         from safetensors import SafetensorError
 
         stored, path = self.stored(name), self._file(name)
         if stored.dtype not in _READ:
-            problem = _("{file} stores “{name}” as {dtype}, which can't be read here.")
+            problem = _("{file} stores “{name}” as {dtype}, which can’t be read here.")
             raise CheckpointError(problem.format(file=path.name, name=name, dtype=stored.dtype[:20]))
         try:
             lazy = self._opened(path).get_slice(name)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.gguf_file import GgufFile, gguf_config, gguf_name, is_permuted, read_index
+from app.checkpoints.gguf_file import ROPE_FACTORS, GgufFile, gguf_config, gguf_name, is_permuted, read_index
 from app.checkpoints.readable import check_tensor_names, readable_architecture
 from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
@@ -66,7 +66,7 @@ class _Folder:
         return _allowed_path(path, self.allowed) if path.is_file() else None
 
     def text(self, name: str, most: int) -> str | None:
-        """The text of a file, None if there is none; raises CheckpointError for one of more than `most` bytes."""
+        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8."""
         path = self.file(name)
         if path is None:
             return None
@@ -114,26 +114,25 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
     if str(source) == SMOLLM2 and smollm2 is not None:
         path, allowed = smollm2, (*allowed, smollm2.parent)
     else:
-        path = _allowed_path(source, allowed)
+        path = Path(source)
+        _allowed_path(path, allowed)
     try:
-        gguf = _gguf_in(path, allowed)
-        return _open_gguf(gguf) if gguf else _open_safetensors(path, allowed)
+        gguf = _gguf_in(path)
+        return _open_gguf(gguf, allowed) if gguf else _open_safetensors(path, allowed)
     except OSError:
-        raise CheckpointError(_("{file} can't be read.").format(file=path.name)) from None
+        raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
 
 
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
-    """SmolLM2, if it is installed, then the checkpoints in these folders and one level below, by name.
+    """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
 
-    Those that can't be run are left out, with their sentence in the log. Nothing but config files and the headers of
-    GGUF files is read, and these again only if they have changed.
+    Of a cache of the Hub, they are the commits that were fetched. Checkpoints that can't be run are left out, with
+    their sentence in the log. Nothing but config files and the headers of GGUF files is read, and these again only if
+    they have changed.
     """
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
-        inside = sorted(folder.iterdir()) if folder.is_dir() else []
-        sources += [
-            str(path) for path in (folder, *inside) if path.suffix == ".gguf" or (path / "config.json").is_file()
-        ]
+        sources += map(str, _found_in(folder))
     listed = dict[str, ListedCheckpoint]()
     for source in sources[:MAX_LISTED]:
         entry = _listed(source, tuple(folders), _changed_at(source))
@@ -145,18 +144,31 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     return tuple(listed.values())
 
 
+def _found_in(folder: Path) -> list[Path]:
+    """The GGUF files and the folders with a config.json in a folder and in the folders in it; none if it is closed."""
+    try:
+        inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
+        files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf"))]
+        models = [path for path in inside if (path / "config.json").is_file()]
+        return sorted([*files, *models], key=lambda path: path.name)
+    except OSError as error:
+        log.warning("weights: %s", type(error).__name__)
+        return []
+
+
 @lru_cache(maxsize=MAX_LISTED)
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
     try:
-        path = smollm2_file() if source == SMOLLM2 else _allowed_path(source, tuple(map(Path.resolve, allowed)))
-        assert path is not None  # noqa: S101 - SmolLM2 is a source only where it is installed
-        if path.is_file():
-            index = read_index(path)
+        path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
+        allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))
+        resolved = _allowed_path(path, allowed)
+        if resolved.is_file():
+            index = read_index(resolved)
             architecture = readable_architecture(gguf_config(index, path.name), _name(path))
             is_quantized = index.is_quantized
         else:
-            config = _config(_Folder(path, tuple(map(Path.resolve, allowed))))
-            architecture, is_quantized = readable_architecture(config, _name(path)), False
+            config = _config(_Folder(resolved, allowed))
+            architecture, is_quantized = readable_architecture(config, _name(resolved)), False
     except (CheckpointError, OSError) as refusal:
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
@@ -190,43 +202,47 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 
 
 def _name(path: Path) -> str:
-    """What people call a checkpoint: the name of its file or folder; in a cache of the Hub, that of the repository."""
+    """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
+
+    A file there is a link to another one, so its name is that of the link.
+    """
     if path == smollm2_file():
         return _SMOLLM2_NAME
     cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
     return cached.removeprefix("models--").replace("--", "/") or (path.stem if path.is_file() else path.name)
 
 
-def _gguf_in(path: Path, allowed: tuple[Path, ...]) -> Path | None:
-    """The GGUF file that a path is or has, None if it has none; raises CheckpointError for a folder with several."""
+def _gguf_in(path: Path) -> Path | None:
+    """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several."""
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
-    files = sorted(path.glob("*.gguf"))
+    files = sorted(path.glob("*.gguf")) if not any((path / name).exists() for name in (_ONE_FILE, _INDEX)) else []
     if len(files) > 1:
         raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
-    return _allowed_path(files[0], allowed) if files else None
+    return files[0] if files else None
 
 
-def _open_gguf(path: Path) -> Checkpoint:
+def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
+    path = _allowed_path(link, allowed)
     index = read_index(path)
-    config = gguf_config(index, path.name)
-    architecture = readable_architecture(config, _name(path))
-    check_tensor_names(architecture, index.tensors.keys(), gguf_name)
+    config = gguf_config(index, link.name)
+    architecture = readable_architecture(config, _name(link))
+    check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # the config has these
     return Checkpoint(
         name=architecture.name,
         revision=_revision([path]),
         kind="gguf",
         config=config,
         architecture=architecture,
-        file=GgufFile(path, index),
+        file=GgufFile(index),
         names=gguf_name,
         permuted=lambda tensor: is_permuted(index, tensor),
-        tokenize=gguf_tokenizer(path, index, architecture.V or 0),
+        tokenize=gguf_tokenizer(index, architecture.V or 0),
     )
 
 
 def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    folder = _Folder(path.parent if path.is_file() else path, allowed)
+    folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
     architecture = readable_architecture(config, _name(folder.path))
     files = _weight_files(folder, path)
@@ -257,7 +273,7 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 def _config(folder: _Folder) -> Mapping[str, Any]:
     """The config.json of a folder; raises CheckpointError if there is none, or for an adapter's folder."""
     if folder.file("adapter_config.json"):
-        problem = _("{folder} is an adapter, which can't be run here: merge it into its model first.")
+        problem = _("{folder} is an adapter, which can’t be run here: merge it into its model first.")
         raise CheckpointError(problem.format(folder=folder.path.name))
     config = folder.json("config.json", MAX_CONFIG_BYTES)
     if config is None:
@@ -271,10 +287,10 @@ def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
     A shard that isn't in the folder is given by its name. Raises CheckpointError if there are no safetensors, and for
     an index that names anything but files of this folder.
     """
-    single = path if path.is_file() else folder.file(_ONE_FILE)
-    index = folder.json(_INDEX, MAX_INDEX_BYTES) if folder.file(_INDEX) else None
-    if index is not None and (single is None or single.name in set(_weight_map(folder, index).values())):
-        shards = _weight_map(folder, index)
+    single = folder.file(path.name if path.is_file() else _ONE_FILE)
+    index = folder.json(_INDEX, MAX_INDEX_BYTES)
+    shards = _weight_map(folder, index) if index is not None else {}
+    if index is not None and (single is None or path.name in shards.values()):
         files = {shard: folder.file(shard) or shard for shard in set(shards.values())}
         return {tensor: files[shard] for tensor, shard in shards.items()}
     if single is None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import CheckpointError, Token
-from app.checkpoints.gguf_file import GgufIndex, text_items
+from app.checkpoints.gguf_file import GgufIndex, array_items
 from app.models.families.checkpoints import BYTE_LEVEL, PRE_TOKENIZERS
 from app.translation import gettext as _
 
@@ -47,7 +46,7 @@ def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int)
     return lambda text: _tokens(load, text, size, name)
 
 
-def gguf_tokenizer(path: Path, index: GgufIndex, size: int) -> Tokenize:
+def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
     """The tokenizer that the vocabulary of a GGUF file amounts to; built when used.
 
     Raises CheckpointError, which names it, for a kind of vocabulary or a pre-tokenizer that isn't known, but not before
@@ -56,10 +55,10 @@ def gguf_tokenizer(path: Path, index: GgufIndex, size: int) -> Tokenize:
 
     @cache
     def load() -> Tokenizer:
-        tokenizer: Tokenizer = _guarded(path.name, lambda: _build(path, index))
+        tokenizer: Tokenizer = _guarded(index.path.name, lambda: _build(index))
         return tokenizer
 
-    return lambda text: _tokens(load, text, size, path.name)
+    return lambda text: _tokens(load, text, size, index.path.name)
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
@@ -113,7 +112,7 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
     except BaseException as error:  # tokenizers raises Exception itself, and what Rust calls a panic is none
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        problem = _("The tokenizer of {checkpoint} is damaged, or of a kind that can't be read here.")
+        problem = _("The tokenizer of {checkpoint} is damaged, or of a kind that can’t be read here.")
         raise CheckpointError(problem.format(checkpoint=name)) from None
 
 
@@ -128,7 +127,7 @@ def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
         return lambda spelled: bytes(map(_byte_alphabet().__getitem__, spelled))
     if kinds & {"Metaspace", "ByteFallback"}:
         return _from_pieces
-    problem = _("The tokenizer of {checkpoint} is of a kind that can't be read here.")
+    problem = _("The tokenizer of {checkpoint} is of a kind that can’t be read here.")
     raise CheckpointError(problem.format(checkpoint=name))
 
 
@@ -163,7 +162,7 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     config = json.loads(read("tokenizer_config.json", MAX_TOKENIZER_CONFIG_BYTES) or "{}")
     for entry in (config.get("added_tokens_decoder") or {}).values():
         if tokenizer.token_to_id(entry["content"]) is None:
-            problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn't have.")
+            problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn’t have.")
             raise CheckpointError(problem.format(checkpoint=name, token=entry["content"][:40]))
     return tokenizer
 
@@ -177,7 +176,7 @@ def _add_ends(tokenizer: Tokenizer, begin: str | None, end: str | None) -> None:
     tokenizer.post_processor = TemplateProcessing(single=template, pair=f"{template} $B", special_tokens=special)
 
 
-def _build(path: Path, index: GgufIndex) -> Tokenizer:
+def _build(index: GgufIndex) -> Tokenizer:
     """The byte-level BPE tokenizer of a GGUF file; raises CheckpointError for any other kind, by name."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -188,10 +187,10 @@ def _build(path: Path, index: GgufIndex) -> Tokenizer:
             "{file} has a tokenizer of the kind “{kind}”, “{split}”; only {byte_level} with {known} is read here."
         )
         names = {"kind": str(kind)[:40], "split": str(split)[:40], "known": ", ".join(PRE_TOKENIZERS)}
-        raise CheckpointError(problem.format(file=path.name, byte_level=BYTE_LEVEL, **names))
-    words = list(text_items(path, index, "tokenizer.ggml.tokens"))
-    merges = [tuple(merge.split(" ")) for merge in text_items(path, index, "tokenizer.ggml.merges")]
-    kinds = list(text_items(path, index, "tokenizer.ggml.token_type"))
+        raise CheckpointError(problem.format(file=index.path.name, byte_level=BYTE_LEVEL, **names))
+    words = array_items(index, "tokenizer.ggml.tokens")
+    merges = [tuple(merge.split(" ")) for merge in array_items(index, "tokenizer.ggml.merges")]
+    kinds = array_items(index, "tokenizer.ggml.token_type")
     vocabulary = {word: number for number, word in enumerate(words)}
     if len(vocabulary) != len(words) or len(kinds) not in (0, len(words)):
         raise ValueError

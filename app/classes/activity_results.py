@@ -21,7 +21,7 @@ from app.grading.item_analysis import (
     row_statistics,
 )
 from app.misconceptions.predictions import expectations
-from app.shapes.table import Blank, Joint, OneOf
+from app.shapes.table import Blank, Joint, OneOf, WrittenPattern
 from app.sheets.code_text import option_label
 from app.sheets.library import Library
 from app.sheets.reading import Answer
@@ -219,9 +219,10 @@ def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: 
     if not isinstance(read, Answer):
         return ""
     asked = variant.table.askable[blank.tensor]
-    if isinstance(asked, OneOf):
+    if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
         return option_label(variant, blank.tensor, read.value)
-    if read.meaning is not None or (isinstance(asked, Joint) and asked.part(blank.field).kind != "size"):
+    is_text = isinstance(asked, WrittenPattern) or (isinstance(asked, Joint) and asked.part(blank.field).kind != "size")
+    if read.meaning is not None or is_text:
         return text.strip()
     written = _meaning(variant, blank, read.value)
     if symbol_alone and written:

@@ -62,7 +62,7 @@ class Demonstration:
         return self._folder / f"{self._clock():%Y-%m-%d}" / FILE
 
     def _open(self) -> Store:
-        """Open the store of today, unless it is open, and let go of the one before."""
+        """Today's store, opened to be read only, unless it is open already; that of the day before is let go."""
         path = self._path()
         if self._store is None or self._day != path.parent.name:
             self._day, self._store = path.parent.name, Store(f"sqlite:///{path}", self._folder, clock=self._clock)

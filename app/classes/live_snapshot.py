@@ -22,9 +22,10 @@ from app.classes.student_sheet import activity_variant, stored_marks, variant_of
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.logs import request_thread
-from app.shapes.table import OneOf
+from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
 from app.sheets.code_text import option_label
 from app.sheets.library import Library
+from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
 from app.store.live import StudentSheetKey
@@ -367,13 +368,19 @@ def _choices(answers: Mapping[str, str]) -> dict[str, str]:
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
     """The states of one row counted; a sheet without a state for it counts as open."""
     states = [progress.rows.get(row.key, "open") for progress in begun]
-    asked, chosen = variant.table.askable[row.key], Counter(each.choices.get(row.key) for each in begun)
-    numbers = [number for number in asked.options if chosen[str(number)]] if isinstance(asked, OneOf) else []
+    asked, chosen = variant.table.askable[row.key], Counter[int]()
+    options = asked.options if isinstance(asked, OneOf) else ()
+    if isinstance(asked, WrittenPattern):
+        options = (*options, OTHER_PATTERN)
+    for progress in begun if options else ():
+        answer = variant.read(row.blanks[0], progress.choices.get(row.key, ""))
+        if isinstance(answer, Answer):
+            chosen[answer.value] += 1
     return RowBar(
         row,
         states.count("right"),
         states.count("follows"),
         states.count("wrong"),
         states.count("open"),
-        tuple((option_label(variant, row.key, number), chosen[str(number)]) for number in numbers),
+        tuple((option_label(variant, row.key, number), chosen[number]) for number in options if chosen[number]),
     )

@@ -108,7 +108,9 @@ def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
     Without a student (None), all are right.
     """
     wrong = _misconception_answers(variant, student) if student is not None else {}
-    return {box: str(wrong.get(blank, variant.key[box])) for box, blank in variant.blanks_by_name.items()}
+    return {
+        box: variant.typed(blank, wrong.get(blank, variant.key[box])) for box, blank in variant.blanks_by_name.items()
+    }
 
 
 def _misconception_answers(variant: Variant, student: int) -> Mapping[Blank, int]:

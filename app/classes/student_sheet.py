@@ -110,7 +110,8 @@ def student_sheet(
     """Sheet `sheet_number`, from 1, in the newest revision, as this student has it.
 
     Its sizes are those of the student's first save. Before one, the activity's policy decides: the activity's sizes, or
-    those drawn for the student.
+    those drawn for the student. Raises IndexError for a number above that of the sheets, and WorksheetError if its
+    model was an imported one and no longer exists.
     """
     draft = store.classwork.draft(sheet_key_of(activity, student, sheet_number))
     return sheet_with_sizes(library, store, activity, student, sheet_number, draft.variant if draft else None)

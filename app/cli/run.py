@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.checkpoints.checkpoint import Checkpoint, StoredPart
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.hub import fetch_checkpoint
+from app.checkpoints.sources import SMOLLM2, open_checkpoint
+from app.exchange.hub import repository_name
 from app.forward.devices import DEVICES
 from app.forward.hidden_states import HiddenStates, likelihood
 from app.forward.program import BYTES_BY_DTYPE, RUNNABLE_TOPICS
@@ -18,7 +21,7 @@ from app.translation import N_
 from app.translation import gettext as _
 
 from .models import MODEL_HELP, architecture_named, shape_row
-from .terminal import Commands, InputError, optional_whole_number, print_json, print_table, whole_number
+from .terminal import Commands, InputError, optional_whole_number, print_json, print_table, read_settings, whole_number
 
 ROWS_PRINTED = 12  # queries whose strongest keys are printed, the last ones of the text
 KEYS_PRINTED = 3
@@ -114,14 +117,22 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
         raise InputError(_("--weights needs --text with a sentence."))
     layer = whole_number(parsed.layer or "0", "--layer")
     head = whole_number(parsed.head, "--head")
-    checkpoint = _open(parsed.weights)
-    states = HiddenStates()
+    checkpoint = _open(parsed.weights, None if parsed.likelihood else layer)
+    states, report = HiddenStates(), _progress(_("Layer {done} of {total}"))
     real_head = run_real_head(
-        checkpoint, parsed.text, layer=layer, head=head, device=parsed.device, dtype=parsed.dtype, states=states
+        checkpoint,
+        parsed.text,
+        layer=layer,
+        head=head,
+        device=parsed.device,
+        dtype=parsed.dtype,
+        states=states,
+        report=report,
     )
     mean = None
     if parsed.likelihood:
-        mean = likelihood(checkpoint, parsed.text, device=real_head.device, dtype=real_head.dtype, states=states)
+        where = {"device": real_head.device, "dtype": real_head.dtype}
+        mean = likelihood(checkpoint, parsed.text, **where, states=states, report=report)
     if parsed.save:
         _save(real_head, parsed.save)
     if parsed.json:
@@ -132,9 +143,39 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
         print("\n" + _("Mean negative log-likelihood of the text: {mean:.4f} per token").format(mean=mean))
 
 
-def _open(source: str) -> Checkpoint:
-    """Open a checkpoint from the folder that it is in: in a terminal, every file that the user can read is allowed."""
-    return open_checkpoint(source, [Path(Path(source).absolute().anchor)])
+def _open(source: str, layer: int | None) -> Checkpoint:
+    """Open a file or folder, "smollm2", or fetch a Hub name: of its shards those up to `layer`, all of them for None.
+
+    In a terminal every file that the user can read is allowed. Raises CheckpointError, and InputError for a name that
+    is none of these, or a Hub name if the settings do not allow the Hub.
+    """
+    path, hub_name, settings = Path(source), repository_name(source), read_settings()
+    if source == SMOLLM2 or _exists(path):
+        return open_checkpoint(source, [Path(path.absolute().anchor)])
+    if hub_name is None or not settings.hub:
+        raise InputError(_("There is no file or folder “{name}”.").format(name=source[-60:]))
+    cache = settings.data_dir / "weights"
+    fetched = fetch_checkpoint(hub_name, cache, layer=layer, report=_progress(_("Fetched {done:,} of {total:,} bytes")))
+    return open_checkpoint(fetched, [cache])
+
+
+def _exists(path: Path) -> bool:
+    """Whether the path leads to something; False also for a text that cannot be a path."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _progress(sentence: str) -> Callable[[int, int], None]:
+    """A report of progress: it writes a sentence over the one before on standard error, if that is a terminal."""
+
+    def report(done: int, total: int) -> None:
+        if total and sys.stderr.isatty():
+            end = "\n" if done >= total else ""
+            print(f"\r{sentence.format(done=done, total=total)}", end=end, file=sys.stderr, flush=True)
+
+    return report
 
 
 def _save(real_head: RealHead, path: Path) -> None:

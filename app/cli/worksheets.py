@@ -19,7 +19,7 @@ from app.grading.hints import HINT_LEVELS, Hint, write_hint
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
-from app.shapes.table import Joint, OneOf
+from app.shapes.table import Joint, OneOf, WrittenPattern
 from app.sheets.code_text import CHECKED_FIRST, answer_in_words, code_shown, option_text
 from app.sheets.codes import read_code
 from app.sheets.formulas import write_formula
@@ -122,7 +122,7 @@ def _print_variant(variant: Variant, key: bool) -> None:
             )
             for blank in row.blanks
         }
-        note = ", ".join(filter(None, (row.note, row.points_in_words)))
+        note = ", ".join(filter(None, (row.code, row.note, row.points_in_words)))
         name = f"{row.letter}  {row.name}{f' ({note})' if note else ''}"
         rows.append((name, *(boxes.get(column, "") for column in columns)))
     _print_program(variant)
@@ -153,11 +153,13 @@ def _cell_text(cell: str | bool) -> str:
 
 
 def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
-    """Print those of the rows that are questions about a program: name, and options or boxes; if `key`, the answer."""
+    """Print those of the rows that are questions: name, code, and options or boxes; if `key`, the answer."""
     for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
         print(f"\n{row.name}" + (f" {answer_in_words(variant, row.key)}" if key else ""))
-        if isinstance(asked, OneOf):
+        if row.code:
+            print(row.code)
+        if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
             print("\n".join(f"{number:2}  {option_text(variant, row.key, number)}" for number in asked.options))
         elif isinstance(asked, Joint) and not key:
             print(" ".join(("____".join(asked.between)).split()))

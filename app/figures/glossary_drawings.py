@@ -261,6 +261,13 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _parameter("output", 46, 2, 68, 28, "W_out"),
         _Box("output", 46, 34, 68, 26, "Z"),
     ),
+    "loss": (
+        *(_Box("input", 6 + 37 * i, 4, 34, 20) for i in range(3)),
+        *(_Text(23 + 37 * i, 14, word) for i, word in enumerate(("the", "cat", "sat"))),
+        *(_Line(f"M{23 + 37 * i} 26V38") for i in range(3)),
+        *(_Box("output", 6 + 37 * i, 40, 34, 20) for i in range(3)),
+        *(_Text(23 + 37 * i, 50, word) for i, word in enumerate(("cat", "sat", "on"))),
+    ),
     "bias": (_Box("query", 20, 4, 48, 40, "Q"), _Text(80, 24, "+"), _parameter("query", 20, 50, 48, 8)),
     "batch": (*(_Box("input", 40 - 12 * i, 4 + 9 * i, 64, 36, "X" if i == 2 else "") for i in range(3)),),
     "view": (
@@ -272,6 +279,12 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         *(_Box("score", 4 + 34 * i, 4, 28, 28, "S") for i in range(3)),
         _Box("score", 38, 36, 28, 26, "M", "masked"),
         *(_Line(f"M52 36L{18 + 34 * i} 32") for i in range(3)),
+    ),
+    "index-notation": (
+        _Box("query", 4, 12, 28, 40, "q e"),
+        _Box("key", 42, 12, 28, 40, "k e"),
+        _Text(79, 32, "→"),
+        _Box("score", 88, 17, 30, 30, "q k"),
     ),
     "transpose": (_Box("key", 10, 6, 24, 52, "K"), _Text(46, 32, "→"), _Box("key", 58, 20, 52, 24, "Kᵀ")),
     "concatenate": (

@@ -81,8 +81,9 @@ class RowReadout:
 def row_sentence(numbers: HeadNumbers, query: int) -> str:
     """What a row says: “it” attends to “cat” 61 %, “the” (5) 20 %; 6 others together 19 %.
 
-    The position is added to a token that is there more than once. At most NAMED_KEYS keys are named, those with
-    LEAST_NAMED of the weight or more, or else the one with most.
+    The position is added to a token that is there more than once; the query's own key is "itself". At most NAMED_KEYS
+    keys are named, those with LEAST_NAMED of the weight or more, or else the one with most. A second sentence has what
+    a learned sink takes, if that is more than half a percent.
     """
     import numpy as np
 
@@ -91,7 +92,10 @@ def row_sentence(numbers: HeadNumbers, query: int) -> str:
     token = spoken(numbers.query_tokens[query])
     order = [int(key) for key in np.argsort(-weights, kind="stable")[:NAMED_KEYS]]
     named = [key for key in order if weights[key] >= LEAST_NAMED] or order[:1]
-    keys = ", ".join(f"“{_distinct(numbers.key_tokens, key)}” {percent_text(float(weights[key]))}" for key in named)
+    this = numbers.first_query + query
+    names = [_("itself") if key == this else f"“{_distinct(numbers.key_tokens, key)}”" for key in named]
+    shares = (percent_text(float(weights[key])) for key in named)
+    keys = ", ".join(f"{name} {share}" for name, share in zip(names, shares, strict=True))
     others, rest = visible - len(named), float(weights.sum() - weights[named].sum())
     sentence = _("“{token}” attends to {keys}.").format(token=token, keys=keys)
     if others > 0:
@@ -134,8 +138,8 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
             for column, (first, key) in enumerate(zip(drawn.column_starts, keys, strict=True))
         ),
         rounding=ngettext(
-            "Numbers are rounded to {places} decimal, so that sums may be off by one in the last.",
-            "Numbers are rounded to {places} decimals, so that sums may be off by one in the last.",
+            "Numbers are rounded to {places} decimal, so that they may not add up exactly.",
+            "Numbers are rounded to {places} decimals, so that they may not add up exactly.",
             places,
         ).format(places=places),
         reduction=reduction,
@@ -143,19 +147,22 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
 
 
 def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
-    """The query and key to begin with: the largest weight from a token to an earlier one that isn't the first.
+    """The query and key to begin with: a token that looks back at one other than the first.
 
-    In a text without one, as of two tokens, the last query and its largest weight.
+    Of these, where w · ln(w · n) is largest, for a weight w in a row with n keys to see: the weight's part in how far
+    the row is from an even one. A large weight among few keys says less. In a text without such a pair, as of two
+    tokens, the last query and its largest weight.
     """
     import numpy as np
 
-    weights = numbers.weights
+    weights, visible = numbers.weights.astype(np.float64), numbers.mask.sum(axis=1, keepdims=True)
     places = np.arange(len(weights))[:, None] + numbers.first_query
     keys = np.arange(weights.shape[1])[None]
-    counted = np.where((keys > 0) & (keys < places), weights, -1)
-    if counted.max() <= 0:
+    is_counted = (keys > 0) & (keys < places) & (weights * visible > 1)
+    gains = np.where(is_counted, weights * np.log(np.where(is_counted, weights * visible, 1)), 0)
+    if gains.max() <= 0:
         return len(weights) - 1, int(weights[-1].argmax())
-    query, key = np.unravel_index(counted.argmax(), counted.shape)
+    query, key = np.unravel_index(gains.argmax(), gains.shape)
     return int(query), int(key)
 
 
@@ -215,7 +222,7 @@ def reduction_sentence(numbers: HeadNumbers) -> str:
 def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
     """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is more than an even one, why.
 
-    Empty for a text of one token.
+    Empty for a text of one token, and where a window hides the first token from some query.
     """
     shares = first_token_share(numbers)
     if shares is None:
@@ -272,7 +279,7 @@ def key_labels(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], ...]:
-    """The numbers of a picture's cells as text, "" for a masked one."""
+    """The numbers of a picture's cells as text, weights in percent, scores as decimals; "" for a masked one."""
     drawn = cells(*stage_numbers(numbers, stage))
     is_share, places = stage in ("weights", "rest"), places_for(drawn.largest)
     return tuple(
@@ -290,6 +297,7 @@ def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
     for query, (products, scores, mask, weights) in enumerate(lines):
         for key, token in enumerate(numbers.key_tokens):
+            # The text of a float32 has as many digits as it takes to read the same one back.
             shown = (float(str(products[key])), float(str(scores[key])), int(mask[key]), float(str(weights[key])))
             position = numbers.first_query + query + 1
             yield position, numbers.query_tokens[query], key + 1, token, *shown
@@ -319,7 +327,11 @@ def _distinct(tokens: tuple[str, ...], index: int) -> str:
 
 
 def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
-    """The dot product of a query and a key term by term, in float32 as it was computed, and what becomes of it."""
+    """The dot product of a query and a key, in float32 as it was computed, and what becomes of it up to the weight.
+
+    Its SHOWN_TERMS largest terms are given one by one, the others as one sum. `places` are the decimals of each number;
+    `column` is its column in the picture, which begins at the key `first_key`.
+    """
     import numpy as np
 
     terms = numbers.queries[query] * numbers.keys[key]

@@ -29,14 +29,14 @@ Screen = Literal["", "desk", "phone"]
 
 MOST_CELLS = 48  # rows and columns of a picture
 MOST_SMALL_CELLS = 24  # of a small multiple
-LEVELS, SMALL_LEVELS = 24, 8
+HEAT_LEVELS, SMALL_LEVELS = 24, 8
 LARGEST_CELL_PX, PLOT_PX = 34.0, 528.0
 GUTTER_PX = 104.0  # the most that the tokens at the sides may take
 NARROWEST_PX = 300.0  # of a whole drawing: room for the line that says what the colours are
 PHONE_PX, PHONE_LABEL_PX = 320.0, 10.5  # how wide a drawing is on a phone, and how large its labels are to be there
 RAMP_STEPS, RAMP_PX = 6, 11.0
 # The colours of a file, and of a page in light colours; css/picture.css has them too, and those of dark pages.
-PAPER, INK, SOFT = "#fbfaf6", "#1d1c1a", "#625e57"
+LIGHT_PAPER, LIGHT_INK, LIGHT_SOFT = "#fbfaf6", "#1d1c1a", "#625e57"
 HUES: Mapping[Hue, str] = {"plus": "#46247f", "minus": "#a34e06"}
 PNG_SCALE = 2
 LAST_LATIN = 0x180  # up to here Pillow's font has the letters
@@ -69,7 +69,8 @@ class HeadNumbers:
     @cached_property
     def products(self) -> np.ndarray:
         """Q·Kᵀ, (M, N)."""
-        return self.queries @ self.keys.T
+        products: np.ndarray = self.queries @ self.keys.T
+        return products
 
     def last_row(self) -> HeadNumbers:
         """The last query alone, (1, N): what a decode step computes of this head."""
@@ -133,7 +134,7 @@ class Label(NamedTuple):
 class HeatDrawing:
     """A heat map with its axes and the meaning of its colours, in px.
 
-    areas: rectangles by hue and level, from 1 to LEVELS. masked: hatched rectangles. plot: the outline of the cells.
+    areas: rectangles by hue and level, from 1 to HEAT_LEVELS. masked: hatched rectangles. plot: the cells' outline.
     """
 
     width: float
@@ -195,12 +196,12 @@ def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cel
 def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
     """The mean weight on the first key, and what it would be if each row were even, over all queries after the first.
 
-    None if fewer than two keys, or no such query, see the first one.
+    None if there is no such query, or one that may not see the first key.
     """
     import numpy as np
 
-    later = numbers.mask[:, 0] & (np.arange(len(numbers.mask)) + numbers.first_query > 0)
-    if not later.any() or len(numbers.keys) < 2:
+    later = np.arange(len(numbers.mask)) + numbers.first_query > 0
+    if not later.any() or not numbers.mask[:, 0].all():
         return None
     even = 1 / numbers.mask[later].sum(axis=1)
     return float(numbers.weights[later, 0].mean()), float(even.mean())
@@ -227,7 +228,7 @@ def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
         sizes = (("desk", LABEL_PX), ("phone", phone))
     top = above + max(LABEL_PX, phone) + 8
     plot = Rect(left, top, columns * width, rows * height)
-    areas, masked = _areas(drawn, plot, LEVELS, signed=not is_share)
+    areas, masked = _areas(drawn, plot, HEAT_LEVELS, signed=not is_share)
     labels = list[Label]()
     for screen, size in sizes:
         for row in range(0, rows, _label_step(size, height)):
@@ -253,12 +254,12 @@ def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = 
     parts = [
         f'<svg{space} class="heat" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{escaped(alt_text)}">',
-        f'<rect width="{width}" height="{height}" fill="{PAPER}"/>' if for_file else "",
+        f'<rect width="{width}" height="{height}" fill="{LIGHT_PAPER}"/>' if for_file else "",
         f'<pattern id="masked-{key}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<path class="soft" fill="none" stroke="{SOFT}" stroke-opacity=".45" d="M0 0v6"/></pattern>',
+        f'<path class="soft" fill="none" stroke="{LIGHT_SOFT}" stroke-opacity=".45" d="M0 0v6"/></pattern>',
     ]
     for (hue, level), rects in sorted(drawing.areas.items()):
-        opacity = f"{level / LEVELS:.3f}".lstrip("0")
+        opacity = f"{level / HEAT_LEVELS:.3f}".lstrip("0")
         path = "".join(_rect_path(rect) for rect in rects)
         parts.append(f'<path class="{hue}" fill="{HUES[hue]}" fill-opacity="{opacity}" d="{path}"/>')
     if drawing.masked:
@@ -266,8 +267,8 @@ def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = 
         parts.append(f'<path fill="url(#masked-{key})" d="{path}"/>')
     x, y, plot_width, plot_height = (f"{number:.1f}" for number in drawing.plot)
     parts.append(
-        f'<rect class="frame" fill="none" stroke="{SOFT}" stroke-opacity=".6" x="{x}" y="{y}" width="{plot_width}" '
-        f'height="{plot_height}"/>'
+        f'<rect class="frame" fill="none" stroke="{LIGHT_SOFT}" stroke-opacity=".6" x="{x}" y="{y}" '
+        f'width="{plot_width}" height="{plot_height}"/>'
     )
     parts += [_text(label) for label in drawing.labels if not (for_file and label.screen == "phone")]
     return "".join((*parts, "</svg>"))
@@ -281,17 +282,17 @@ def heat_png(drawing: HeatDrawing) -> bytes:
     from PIL import Image, ImageDraw
 
     size = (math.ceil(drawing.width * PNG_SCALE), math.ceil(drawing.height * PNG_SCALE))
-    image = Image.new("RGB", size, PAPER)
+    image = Image.new("RGB", size, LIGHT_PAPER)
     pen = ImageDraw.Draw(image)
     for (hue, level), rects in drawing.areas.items():
         for rect in rects:
-            pen.rectangle(_pixels(rect), fill=mixed(HUES[hue], level / LEVELS))
+            pen.rectangle(_pixels(rect), fill=mixed(HUES[hue], level / HEAT_LEVELS))
     for rect in drawing.masked:
         left, top, right, bottom = _pixels(rect)
         for start in range(left - (bottom - top), right, 6 * PNG_SCALE):
             low, high = max(left, start), min(right, start + bottom - top)
-            pen.line([(low, top + low - start), (high, top + high - start)], fill=mixed(SOFT, 0.45))
-    pen.rectangle(_pixels(drawing.plot), outline=SOFT)
+            pen.line([(low, top + low - start), (high, top + high - start)], fill=mixed(LIGHT_SOFT, 0.45))
+    pen.rectangle(_pixels(drawing.plot), outline=LIGHT_SOFT)
     for label in drawing.labels:
         if label.screen != "phone":
             _write(image, label)
@@ -302,7 +303,7 @@ def heat_png(drawing: HeatDrawing) -> bytes:
 
 def mixed(colour: str, opacity: float) -> str:
     """A colour on light paper at an opacity between 0 and 1, as '#rrggbb'."""
-    pairs = ((int(PAPER[at : at + 2], 16), int(colour[at : at + 2], 16)) for at in (1, 3, 5))
+    pairs = ((int(LIGHT_PAPER[at : at + 2], 16), int(colour[at : at + 2], 16)) for at in (1, 3, 5))
     return "#" + "".join(f"{round(under + (over - under) * opacity):02x}" for under, over in pairs)
 
 
@@ -353,6 +354,7 @@ def _areas(
     """The cells in `plot` as rectangles by hue and level, and those that are masked; equal neighbours in a row are one.
 
     `largest` has the highest level, by default the largest absolute value; what rounds to level 0 has no rectangle.
+    Unless `signed`, nor does a negative value.
     """
     import numpy as np
 
@@ -393,7 +395,7 @@ def _add_ramp(
     size = max(LABEL_PX, *(size for _screen, size in sizes)) if len(sizes) > 1 else LABEL_PX
     left = label_px(low) * size / LABEL_PX + 12
     for number, share in enumerate(steps):
-        level = round(share * LEVELS)
+        level = round(share * HEAT_LEVELS)
         if level:
             rect = Rect(left + number * RAMP_PX, top, RAMP_PX, RAMP_PX * 1.2)
             areas.setdefault(("plus" if level > 0 else "minus", abs(level)), []).append(rect)
@@ -444,7 +446,7 @@ def _text(label: Label) -> str:
     classes = " ".join(filter(None, (label.screen, "soft" * label.soft)))
     named = f' class="{classes}"' if classes else ""
     anchor = ' text-anchor="end"' if label.ends else ""
-    colour = SOFT if label.soft else INK
+    colour = LIGHT_SOFT if label.soft else LIGHT_INK
     return f'<text{named} {at} font-size="{label.size:.1f}" fill="{colour}"{anchor}>{escaped(label.text)}</text>'
 
 
@@ -462,7 +464,7 @@ def _write(image: Image.Image, label: Label) -> None:
     text = label.text.replace("−", "-")
     text = text if all(ord(each) < LAST_LATIN or each == "…" for each in text) else "#"
     x, y = round(label.x * PNG_SCALE), round(label.y * PNG_SCALE)
-    colour = SOFT if label.soft else INK
+    colour = LIGHT_SOFT if label.soft else LIGHT_INK
     if not label.turned:
         ImageDraw.Draw(image).text((x, y), text, colour, font, anchor="rs" if label.ends else "ls")
         return

@@ -94,7 +94,7 @@ class _Stripes:
             right = pen.right_end(part)
         first, *others = parts.values()
         groups = (Sketch(boxes=(source,), edges=(columns, rows)) + first, sum(others, Sketch()))
-        views = [view_of(self._frame(each), is_mirrored=pen.is_mirrored) for each in groups]
+        views = [view_of(self._frame(each), is_mirrored=pen.is_mirrored) for each in groups if each.boxes]
         frames = {key: views[key not in (left, self.plan.results[0])] for key in (left, *parts)}
         lane = [source.rect] + [part.boxes[1].rect for key, part in parts.items() if self._rows(key) is not None]
         bands = [Rect(r.x - _LANE_PX, r.y - _LANE_PX, r.width + 2 * _LANE_PX, r.height + 2 * _LANE_PX) for r in lane]
@@ -135,15 +135,15 @@ class _Stripes:
 
     def _heads(self, key: str) -> int:
         """How many heads the layer has for queries, or for keys and values, also where the sheet simplifies that."""
-        architecture = self.pen.shapes.variant.architecture
-        return architecture.H if key == "queries" else architecture.kv_heads
+        variant = self.pen.shapes.variant
+        is_decoder = variant.architecture.encoder_decoder
+        return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
 
     def _is_all(self, key: str) -> bool:
         """Whether as many columns were typed as the input has, and those are the columns of all heads."""
-        shapes, heads = self.pen.shapes, self._heads(key)
-        width = shapes.variant.architecture.d
-        is_as_wide = self._columns(key) == self._columns(self.plan.left) == width
-        return is_as_wide and shapes.shows_mismatches and heads > 1 and heads * shapes.variant.architecture.d_h == width
+        shapes, heads, sizes = self.pen.shapes, self._heads(key), self.pen.shapes.variant.sizes
+        is_as_wide = self._columns(key) == self._columns(self.plan.left) == sizes["d"]
+        return is_as_wide and shapes.shows_mismatches and heads > 1 and heads * sizes["d_h"] == sizes["d"]
 
     def _layer_columns(self, key: str) -> int:
         """The columns of all heads together, if each had as many as were typed; 0 if none were."""
@@ -192,7 +192,7 @@ class _Stripes:
     def _heads_text(self, key: str) -> str:
         """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol."""
         heads, shapes = self._heads(key), self.pen.shapes
-        symbol = "H" if heads == shapes.variant.architecture.H else "G"
+        symbol = "H" if heads == shapes.variant.sizes["H"] else "G"
         written = shapes.written(heads, Expression.symbol(symbol))
         return shapes.variant.wording.say("drawing", "stripes" if heads > 1 else "one-stripe", heads=written)
 

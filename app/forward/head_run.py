@@ -42,6 +42,10 @@ class Runner(Protocol):
         **options: Any,
     ) -> HeadRun: ...
 
+
+class RealRunner(Protocol):
+    """What runs a head of a checkpoint: `HeadRunner` in the app."""
+
     def run_real_head(
         self,
         source: str | Path,
@@ -95,11 +99,11 @@ def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **
         return runner.run(architecture, tokens, **options)
 
 
-def run_checkpoint(runner: Runner, source: str, text: str, **options: Any) -> RealHead:
+def run_checkpoint(runner: RealRunner, source: str, text: str, **options: Any) -> RealHead:
     """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
 
-    `options` are those of `Runner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check and
-    report.
+    `options` are those of `RealRunner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check
+    and report.
     """
     with _failures_told():
         return runner.run_real_head(source, text, **options)

@@ -104,14 +104,16 @@ def _places(token_ids: Sequence[int], pattern: Pattern) -> np.ndarray:
     ids = np.asarray(token_ids)
     query, key = np.indices((len(ids), len(ids)))
     followed = (ids[:, None] == np.roll(ids, 1)[None]) & (key > 0) & (key < query)
+    places: np.ndarray
     match pattern:
         case "previous":
-            return (key == query - 1) & (query > 1)
+            places = (key == query - 1) & (query > 1)
         case "repeats":
-            return followed
+            places = followed
         case "back":
-            return (key > 0) & (key < query - 1) & ~followed
+            places = (key > 0) & (key < query - 1) & ~followed
         case "itself":
-            return (key == query) & (query > 0)
+            places = (key == query) & (query > 0)
         case "first":
-            return (key == 0) & (query > 0)
+            places = (key == 0) & (query > 0)
+    return places

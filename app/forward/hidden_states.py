@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
+from app.forward.memory_needed import bytes_of_layers
 from app.forward.program import at_layer, check_modelled, program_of_tensors
 from app.forward.run import prepare
+from app.machine.memory import available_memory
+from app.models.architecture import TokensError
 from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -34,7 +37,9 @@ if TYPE_CHECKING:
 
 PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
 ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
+MAX_REAL_TOKENS = 4096
 MAX_CACHED_BYTES = 256 * 2**20
+MAX_WEIGHT_BYTES = 512 * 2**20  # in float32: models up to about 130 million parameters in their layers
 MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
 BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
 VOCABULARY_PIECE = 8192  # rows of the output matrix that are in memory at once
@@ -57,11 +62,15 @@ class HiddenStates:
     """What was computed last, so that another layer or head of the same sentence starts from it.
 
     A key is what the value depends on: checkpoint, token ids, number format, layer. All values together take up to
-    `max_bytes`; what was used longest ago goes first, and a value that is larger than that is not kept.
+    `max_bytes`; what was used longest ago goes first, and a value that is larger than that is not kept. The weights of
+    the layers of one checkpoint at a time are kept as well, if all of its layers take at most `max_weight_bytes` and a
+    quarter of the free memory: then another sentence need not read them.
     """
 
-    def __init__(self, max_bytes: int = MAX_CACHED_BYTES) -> None:
-        self.max_bytes, self.bytes = max_bytes, 0
+    def __init__(self, max_bytes: int = MAX_CACHED_BYTES, max_weight_bytes: int = MAX_WEIGHT_BYTES) -> None:
+        self.max_bytes, self.bytes, self.max_weight_bytes = max_bytes, 0, max_weight_bytes
+        self._opened = ("", "")  # name and revision of the checkpoint whose weights are kept, by layer
+        self._weights: dict[int, LayerWeights] = {}
         self._values: OrderedDict[tuple[object, ...], tuple[Any, int]] = OrderedDict()
 
     def add(self, key: tuple[object, ...], value: object, size: int) -> None:
@@ -75,11 +84,23 @@ class HiddenStates:
             self.bytes -= freed
 
     def find(self, key: tuple[object, ...]) -> Any:
-        """The value of a key, None if it is not kept."""
+        """The value of a key, which is then the last to be dropped; None if it is not kept."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
         return self._values[key][0]
+
+    def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
+        """The weights of a layer, from those that are kept or from the file."""
+        opened = checkpoint.name, checkpoint.revision
+        if opened != self._opened:
+            self._opened, self._weights = opened, {}
+        if layer in self._weights:
+            return self._weights[layer]
+        weights, needed = checkpoint.layer_weights(layer), bytes_of_layers(checkpoint.architecture)
+        if needed <= self.max_weight_bytes and (self._weights or needed <= available_memory() / 4):
+            self._weights[layer] = weights
+        return weights
 
 
 def check_real(checkpoint: Checkpoint) -> None:
@@ -96,6 +117,19 @@ def check_real(checkpoint: Checkpoint) -> None:
     for run in a.stacks[0].runs:
         check_modelled(at_layer(a, first), SINGLE_HEAD.key)
         first += run.count
+
+
+def check_length(checkpoint: Checkpoint, tokens: int, most: int = MAX_REAL_TOKENS) -> None:
+    """Raise ForwardError for a text without tokens, one with more than `most`, or with more than the model takes."""
+    if not tokens:
+        raise ForwardError(_("The text has no tokens: type a sentence."))
+    if tokens > most:
+        message = _("The text has {count} tokens; at most {most} can run: shorten it.")
+        raise ForwardError(message.format(count=f"{tokens:,}", most=f"{most:,}"))
+    try:
+        checkpoint.architecture.check_tokens(tokens)
+    except TokensError as refusal:
+        raise ForwardError(str(refusal)) from None
 
 
 def hidden_state(
@@ -115,7 +149,7 @@ def hidden_state(
     """
     import torch
 
-    states = HiddenStates(0) if states is None else states
+    states = HiddenStates(0, 0) if states is None else states
     sentence = sentence_key(checkpoint, ids, device, dtype)
     start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below))), 0)
     with torch.inference_mode():
@@ -125,7 +159,7 @@ def hidden_state(
             states.add((*sentence, 0), state, state.x.nbytes)
         report(0, layer - start)
         for number in range(start, layer):
-            x, weights = run_layer(checkpoint, number, state.x)
+            x, weights = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), state.x)
             scores = scores_of_heads(weights.float().cpu().numpy(), ids, number)
             state = HiddenState(x, state.head_scores + scores)
             states.add((*sentence, number + 1), state, x.nbytes + BYTES_OF_SCORE * len(state.head_scores))
@@ -150,9 +184,10 @@ def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
     return rows if positions is None else rows + positions
 
 
-def run_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def run_layer(
+    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
-    weights = checkpoint.layer_weights(layer)
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
         return y if of is None else normalize(checkpoint, of, y)
@@ -208,7 +243,7 @@ def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.T
 
 
 def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function between the matrices of a feed-forward block, by the checkpoint's name for it."""
+    """The function between the matrices of a feed-forward block, by its name; ForwardError for an unknown one."""
     from torch.nn import functional
 
     functions: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -235,12 +270,13 @@ def likelihood(
 
     Every token but the first counts, given those before it; special tokens count as any other. The scores over the
     vocabulary are never in memory as a whole. Raises ForwardError for a model that cannot run here, and for a text of
-    fewer than two tokens.
+    fewer than two tokens or too many.
     """
     import torch
 
     check_real(checkpoint)
     ids = [token.id for token in checkpoint.tokens(text)]
+    check_length(checkpoint, len(ids))
     if len(ids) < 2:
         raise ForwardError(_("A likelihood needs a text of at least two tokens."))
     last_layer = checkpoint.architecture.L

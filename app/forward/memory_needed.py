@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from app.forward.program import BYTES_BY_DTYPE, architecture_of, is_layer, run_sizes, runnable_table
 from app.forward.rope import rotated_pairs
-from app.models.architecture import Architecture
+from app.models.architecture import Architecture, LayerKind
 from app.shapes.operation import Transpose, View
 from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.registry import TOPICS
@@ -66,10 +66,20 @@ def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtyp
     head = bytes_needed(a, tokens, dtype) + shown + 2 * a.H * tokens**2
     if not layer:
         return head
-    parameters = max(sum(spec.count.size(a.all_sizes) for spec in kind.parameters) for kind in a.kinds)
+    parameters = max(_parameters_of(a, kind) for kind in a.kinds)
     inner = 3 * tokens * a.d_ff * element
     attention = bytes_needed(a, tokens, dtype, LAYER_TOPIC.key)
     return max(head, parameters * (4 + element * (dtype != "float32")) + inner + attention)
+
+
+def bytes_of_layers(architecture: Architecture) -> int:
+    """The bytes of the parameters of all layers in float32."""
+    return 4 * sum(kind.layers * _parameters_of(architecture, kind) for kind in architecture.kinds)
+
+
+def _parameters_of(architecture: Architecture, kind: LayerKind) -> int:
+    """How many parameters one layer of a kind has."""
+    return sum(spec.count.size(architecture.all_sizes) for spec in kind.parameters)
 
 
 def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:

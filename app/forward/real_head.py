@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -20,11 +21,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pydantic import TypeAdapter
 
 from app.checkpoints.checkpoint import StoredPart, Token
-from app.forward.devices import device_name, peak_bytes_since, start_memory_count, wait_for_device
+from app.forward.devices import available_bytes, device_name, peak_bytes_since, start_memory_count, wait_for_device
 from app.forward.head_scores import HeadScore
 from app.forward.hidden_states import (
+    MAX_REAL_TOKENS,
     HiddenStates,
     Report,
+    check_length,
     check_real,
     hidden_state,
     normalize,
@@ -38,13 +41,12 @@ from app.forward.run import (
     MAX_REHEARSED_TOKENS,
     USABLE_SHARE,
     available_device,
-    check_memory,
     execute,
     prepare,
     with_shapes,
 )
 from app.forward.scores import has_window, mask_lines, score_lines
-from app.models.architecture import Architecture, TokensError
+from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.shapes.table import TensorTable
 from app.topics.single_head import SINGLE_HEAD
@@ -56,8 +58,8 @@ if TYPE_CHECKING:
 
     from app.checkpoints.checkpoint import Checkpoint, HeadWeights
 
-MAX_REAL_TOKENS = 4096
 MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of more they are left out
+MIN_MEASURED_BYTES = 2**18
 # How far the fused kernel's output may be from the plain head's, as a share of its largest number.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 3e-2}
 # What the file of `save_npz` holds besides the tokens.
@@ -71,7 +73,8 @@ class SdpaComparison:
     milliseconds: of the second of two runs.
     bytes: of the tensors that each makes, computed: S, A and C, or C alone. If the window hides tokens, the kernel is
     given the mask as a tensor (`needs_mask`), of one byte a score; otherwise it makes no N × N tensor.
-    peak_bytes: the most that each took, measured; None if the device has no such figure, or one below `bytes`.
+    peak_bytes: the most that each took, measured; None if the device has no such figure, if one is below `bytes`, or if
+    the plain head makes less than MIN_MEASURED_BYTES, so little that pages of the system hide it.
     largest_difference: of the two outputs, as a share of the plain one's largest number; `agrees` if that is at most
     `tolerance`.
     """
@@ -90,6 +93,11 @@ class SdpaComparison:
     def agrees(self) -> bool:
         """Whether both outputs are the same, within the tolerance of the number format."""
         return self.largest_difference <= self.tolerance
+
+    @property
+    def equal_digits(self) -> int:
+        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it."""
+        return math.floor(-math.log10(max(self.largest_difference, 1e-16)))
 
 
 @dataclass(frozen=True)
@@ -219,7 +227,8 @@ def save_npz(real_head: RealHead, file: BinaryIO) -> None:
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
-    np.savez(file, tokens=ids, **{name: real_head.arrays[name] for name in SAVED})
+    arrays: Mapping[str, Any] = {name: real_head.arrays[name] for name in SAVED}
+    np.savez(file, tokens=ids, **arrays)
 
 
 def run_real_head(
@@ -244,17 +253,40 @@ def run_real_head(
     tokens or with more than `most_tokens`, a model that cannot run here, and if more than `usable_share` of the
     device's free memory would be needed; CheckpointError for a file that cannot be used.
     """
+    import torch
+
     check_real(checkpoint)
     a = at_layer(checkpoint.architecture, layer)
     device = available_device(device)
     if device == "meta":
         raise ForwardError(_("A real head needs a device that computes numbers, not meta."))
     tokens = checkpoint.tokens(text)
-    _check_length(a, len(tokens), most_tokens)
+    check_length(checkpoint, len(tokens), most_tokens)
     program_of_tensors(a, len(tokens), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
-    check_memory(bytes_of_real_head(a, len(tokens), layer, dtype), device, SINGLE_HEAD.key, usable_share)
+    needed = bytes_of_real_head(a, len(tokens), layer, dtype)
+    free = available_bytes(device) or 0
+    if needed > usable_share * free:
+        raise _too_large_error(needed, free, device, usable_share)
+    try:
+        return _run(checkpoint, tokens, layer, head, device, dtype, compare, states or HiddenStates(0, 0), report)
+    except torch.OutOfMemoryError:
+        raise _too_large_error(needed, available_bytes(device) or 0, device, usable_share) from None
+
+
+def _run(
+    checkpoint: Checkpoint,
+    tokens: tuple[Token, ...],
+    layer: int,
+    head: int,
+    device: str,
+    dtype: str,
+    compare: bool,
+    states: HiddenStates,
+    report: Report,
+) -> RealHead:
+    """Run a head as `run_real_head` does, with arguments that have been checked."""
+    a = at_layer(checkpoint.architecture, layer)
     ids = [token.id for token in tokens]
-    states = HiddenStates(0) if states is None else states
     state = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
     embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states).x
     key = (*sentence_key(checkpoint, ids, device, dtype), layer, "weights")
@@ -300,17 +332,14 @@ def run_real_head(
     )
 
 
-def _check_length(a: Architecture, tokens: int, most: int) -> None:
-    """Raise ForwardError for a text without tokens, one with more than `most`, or with more than the model takes."""
-    if not tokens:
-        raise ForwardError(_("The text has no tokens: type a sentence."))
-    if tokens > most:
-        message = _("The text has {count} tokens; at most {most} can run: shorten it.")
-        raise ForwardError(message.format(count=f"{tokens:,}", most=f"{most:,}"))
-    try:
-        a.check_tokens(tokens)
-    except TokensError as refusal:
-        raise ForwardError(str(refusal)) from None
+def _too_large_error(needed: int, free: int, device: str, usable_share: float) -> ForwardError:
+    """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do."""
+    message = _(
+        "This run needs {needed} bytes, and {device} has {free} free, of which {share} may be used. Shorten the text, "
+        "or choose an earlier layer."
+    )
+    numbers = {"needed": f"{needed:,}", "free": f"{free:,}", "share": f"{usable_share:.0%}"}
+    return ForwardError(message.format(device=device, **numbers))
 
 
 def _tensors(checkpoint: Checkpoint, weights: HeadWeights, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -336,13 +365,16 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
     a, tokens = at_layer(checkpoint.architecture, layer), len(x)
     if a.H * tokens**2 > MAX_CELLS_OF_LAYER:
         return np.zeros((0, tokens, tokens), np.float16)
+    dtype, device = str(x.dtype).removeprefix("torch."), x.device.type
     result = np.empty((a.H, tokens, tokens), np.float16)
-    for head in range(a.H):
-        tensors = _tensors(checkpoint, checkpoint.head_weights(layer, head), x)
-        dtype, device = str(x.dtype).removeprefix("torch."), x.device.type
-        lines = program_of_tensors(a, tokens, tuple(tensors), layer=layer, head=head, dtype=dtype, device=device)
-        until = next(place for place, line in enumerate(lines) if line.makes == "weights")
-        result[head] = prepare(lines[: until + 1])({"tensors": tensors})["A"].float().cpu().numpy()
+    weights = (_tensors(checkpoint, checkpoint.head_weights(layer, head), x) for head in range(a.H))
+    compute = None
+    for head, tensors in enumerate(weights):
+        if compute is None:  # once for all heads, whose programs differ in a comment alone
+            lines = program_of_tensors(a, tokens, tuple(tensors), layer=layer, dtype=dtype, device=device)
+            until = next(place for place, line in enumerate(lines) if line.makes == "weights")
+            compute = prepare(lines[: until + 1])
+        result[head] = compute({"tensors": tensors})["A"].float().cpu().numpy()
     return result
 
 
@@ -393,13 +425,14 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
     found, fused_milliseconds, fused_peak = _measured(fused, device)
     plain_bytes = (2 * tokens**2 + tokens * a.d_v) * element
     fused_bytes = tokens * a.d_v * element + (tokens**2 if needs_mask else 0)
+    is_measured = plain_bytes >= MIN_MEASURED_BYTES
     return SdpaComparison(
         plain_milliseconds,
         fused_milliseconds,
         plain_bytes,
         fused_bytes,
-        plain_peak if plain_peak is not None and plain_peak >= plain_bytes else None,
-        fused_peak if fused_peak is not None and fused_peak >= fused_bytes else None,
+        plain_peak if is_measured and (plain_peak or 0) >= plain_bytes else None,
+        fused_peak if is_measured and (fused_peak or 0) >= fused_bytes else None,
         needs_mask,
         float((found - expected).abs().max() / expected.abs().max()),
         TOLERANCES[dtype],

@@ -136,7 +136,7 @@ def run_head(
     device = available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic, decoder_tokens)
     needed = bytes_needed(architecture, tokens, dtype, topic, decoder_tokens)
-    check_memory(needed, device, topic, usable_share)
+    _check_memory(needed, device, topic, usable_share)
     rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
     executed = _execute_within_memory(lines, device, needed, topic, rehearsed, usable_share)
     names = variable_names(lines, runnable_table(topic, architecture, tokens))
@@ -325,7 +325,7 @@ def available_device(asked: str | None) -> str:
     raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
-def check_memory(needed: int, device: str, topic: str, usable_share: float) -> None:
+def _check_memory(needed: int, device: str, topic: str, usable_share: float) -> None:
     """Raise ForwardError if a program needs more bytes than `usable_share` of the device's free ones."""
     free = available_bytes(device)
     if free is not None and needed > usable_share * free:

@@ -14,7 +14,7 @@ from app.grading.follow_through import follow_through
 from app.grading.mistakes import Mistake, find_mistakes
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
-from app.shapes.table import Blank, Filling, Joint, JointPart
+from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
 from app.sheets.numbers import Unreadable, decimal_prefix
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
@@ -289,8 +289,13 @@ def _diagnosis_of_choices(problem: Problem, read: Mapping[Blank, Answer | Unread
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """The message about a wrong number: how it just misses the right one, or else the nudge of its box.
 
+    A wrong pattern has the nudge of the misconception that explains it, whatever else is on the sheet.
     Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
     """
+    asked = variant.table.askable[blank.tensor]
+    if isinstance(asked, WrittenPattern):
+        explained = diagnose(variant.problem, {blank: typed.value})
+        return variant.text.misconception(explained.key, "nudge") if explained else variant.text.nudge(blank)
     missed = near_miss(variant, blank, typed, text)
     if missed is None:
         return variant.text.nudge(blank)

@@ -122,7 +122,7 @@ class HintWriter:
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
         """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
-        if level > 1 and self.variant.problem.case:
+        if level > 1 and self._is_about_code(blank):
             return Hint(
                 level,
                 self._say("related", box=self._box(blank), relation=code_hint(self.variant, blank, level)),
@@ -143,6 +143,8 @@ class HintWriter:
         has a small case, since only the description decides about it, which was level 2.
         """
         first = blanks[0]
+        if self._is_about_code(first):
+            return self.box_hint(first, blanks, 3)
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
         steps = []
         if case := small_case(self.variant, first):
@@ -183,7 +185,7 @@ class HintWriter:
         otherwise the one token of a step. Any other side has the equation of its matrix in this sheet's letters,
         followed by these sizes if no other row of the sheet decides it.
         """
-        if self.variant.problem.case:
+        if self._is_about_code(blank):
             return code_hint(self.variant, blank, 2)
         entry = self.variant.table.sized(blank.tensor)
         sizes = self._sizes(blank)
@@ -300,6 +302,11 @@ class HintWriter:
         if key in self.variant.table.askable:
             return self._say("whole", row=self._row(key))
         return self.variant.text.size_in_words(key) or self.variant.notation.symbol(key)
+
+    def _is_about_code(self, blank: Blank) -> bool:
+        """Whether a box belongs to a program, or to a question about a line of code: `code_hint` has its hints."""
+        asked = self.variant.table.askable[blank.tensor]
+        return self.variant.problem.case is not None or isinstance(asked, OneOf | Joint)
 
     def _say(self, key: str, **words: object) -> str:
         return self.variant.wording.say("hints", key, **words)

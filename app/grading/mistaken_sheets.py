@@ -47,11 +47,12 @@ def _wrong_texts(variant: Variant, expected: Expectation, own: Mapping[str, str]
 
 
 def _right_text(variant: Variant, blank: Blank) -> str:
-    return variant.written_answer(blank).replace(",", "")
+    written = variant.written_answer(blank)
+    return written if blank.field == "choice" else written.replace(",", "")
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
     if variant.worksheet.answers != "letters" or blank.field == "choice":
-        return str(expected.wrong_answers[blank])
+        return variant.typed(blank, expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)
     return variant.notation.write(meaning) if meaning else ""

@@ -1,11 +1,12 @@
 """Answers on paper, typed back in: one line for each student, read and marked like any other sheet.
 
-A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for a blank that was left empty. The
-name and its colon may be missing.
+A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for a blank that was left empty. An
+answer with spaces is in double quotes. The name and its colon may be missing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from app.translation import gettext as _
 MAX_PAPER_LINES = 500  # of one form: marking them takes up to half a second
 MAX_PAPER_LINE_LENGTH = 4_000  # characters
 MAX_TYPED_NAME_LENGTH = 120  # characters
+_ANSWER = re.compile(r'"[^"]*"|\S+')
 EMPTY_ANSWERS = ("-", "–", "—", "_")
 
 
@@ -51,7 +53,7 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
     """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box."""
-    first = answers.split()[0]
+    first = _ANSWER.findall(answers)[0]
     mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
         problem = _(
@@ -85,7 +87,7 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """Mark the answers of one line, which are separated by spaces, in the order of the sheet's blanks.
+    """Mark the answers of one line, which are separated by spaces or quoted, in the order of the sheet's blanks.
 
     A dash or underscore alone is an empty answer, and blanks after the last answer are empty too; an answer is cut to
     MAX_BOX_TEXT characters. Raises AnswersError, naming `line_number`, for a line of more than MAX_PAPER_LINE_LENGTH
@@ -94,11 +96,11 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")
         raise AnswersError(problem.format(number=line_number))
-    texts = tuple("" if text in EMPTY_ANSWERS else text[:MAX_BOX_TEXT] for text in answers.split())
+    texts = tuple("" if text in EMPTY_ANSWERS else text.strip('"')[:MAX_BOX_TEXT] for text in _ANSWER.findall(answers))
     if len(texts) > len(variant.blanks):
         problem = _(
             "Line {number} has {answers} answers, but the sheet has {boxes} boxes: "
-            "write no spaces inside an answer, and a colon after the name."
+            "put an answer with spaces in double quotes, and a colon after the name."
         )
         raise AnswersError(problem.format(number=line_number, answers=len(texts), boxes=len(variant.blanks)))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))

@@ -8,7 +8,7 @@ from app.algebra.number_text import format_number
 from app.handout.symbol_pieces import Piece, SymbolSplitter, write_working
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
-from app.sheets.code_text import answer_in_words
+from app.sheets.code_text import answer_in_words, option_label
 from app.sheets.formulas import formula_pieces
 from app.sheets.reasons import row_reason
 from app.sheets.steps import step_of
@@ -88,13 +88,15 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
             misconceptions[shape].append(expected.misconception)
     name = variant.text.misconception_name
     return [
-        {"shape": _shape_text(row, shape), "misconception": "; ".join(map(name, keys))}
+        {"shape": _shape_text(variant, row, shape), "misconception": "; ".join(map(name, keys))}
         for shape, keys in list(misconceptions.items())[:MAX_WRONG_SHAPES]
     ]
 
 
-def _shape_text(row: Row, numbers: tuple[int, ...]) -> str:
-    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"."""
+def _shape_text(variant: Variant, row: Row, numbers: tuple[int, ...]) -> str:
+    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"; of a choice, it."""
+    if row.fields == ("choice",):
+        return option_label(variant, row.key, numbers[0])
     sides = [number for number, field in zip(numbers, row.fields, strict=True) if field != "count"]
     counted = [format_number(number) for number in numbers[len(sides) :]]
     return " = ".join(filter(None, [" × ".join(map(format_number, sides)), *counted]))

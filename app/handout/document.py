@@ -22,7 +22,7 @@ from app.handout.options import HandoutOptions, printable_line
 from app.handout.pdf_binder import MAX_DOCUMENTS
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.symbol_pieces import Piece, SymbolSplitter
-from app.shapes.table import DIMENSIONS, PARTS, Joint, OneOf
+from app.shapes.table import DIMENSIONS, PARTS, Joint, OneOf, WrittenPattern
 from app.sheets.authoring.markdown import (
     FormulaNode,
     FormulaRoot,
@@ -271,7 +271,10 @@ def _with_breaks(text: str) -> str:
 
 
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
-    """The span in spans of at most SPAN_LENGTH characters, cut at spaces if it has any; a formula stays whole."""
+    """The span in spans of at most SPAN_LENGTH characters, cut at spaces if it has any; a formula stays whole.
+
+    Long words get invisible places for line breaks first, which count as characters.
+    """
     span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
@@ -320,8 +323,12 @@ def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> 
 
 
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
-    """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs."""
-    names: TypstData = {"name": _with_breaks(row.name), "note": row.note}
+    """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs.
+
+    A row that is a question has no letter. Only if it `asks` does it have what answers it, such as options to tick; a
+    sheet of first steps then has the step's question in place of name and note. A key does not ask.
+    """
+    names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
         names = {"name": splitter.sentence(step.question, symbols), "note": ""}
@@ -335,11 +342,12 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
     """What a question about a program has on paper: options to tick, boxes, or a line to write code on."""
     asked = variant.table.askable[row.key] if variant and row else None
-    if variant and row and isinstance(asked, OneOf):
-        short = row.key == "where"
+    if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
+        is_line = row.key == "where"
         texts = [(number, option_text(variant, row.key, number)) for number in asked.options]
-        options = [f"{number}\u2002{text}" if not short or not number else str(number) for number, text in texts]
-        return {"options": [*options[1:], options[0]] if short else options, "short": short, "boxes": 0, "line": False}
+        options = [f"{number}\u2002{text}" if not is_line or not number else str(number) for number, text in texts]
+        options = [*options[1:], options[0]] if is_line else options
+        return {"options": options, "short": is_line or bool(asked.texts), "boxes": 0, "line": False}
     boxes = len(asked.parts) if isinstance(asked, Joint) and not any(asked.between) else 0
     return {"options": [], "short": False, "boxes": boxes, "line": not boxes}
 

@@ -56,7 +56,7 @@ def size_meanings() -> dict[str, str]:
         "c": _("colour channels"),
         "n_side": _("patches along one side of the image"),
         "frames": _("frames of sound that the encoder reads"),
-        "bands": _("mel frequency bands"),
+        "bands": _("mel frequency bins"),
         "labels": _("classes of the classifier"),
     }
 

@@ -255,8 +255,8 @@ def _extra_sizes(
     """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
 
     Experts add k, the decoder of an encoder-decoder H_dec, d_h_dec, L_dec and P_dec, and an input of a fixed length
-    what that is worked out from: the side I of an image or the frames of sound. Raises ConfigError if one of them is
-    missing, and if k > E.
+    what that is worked out from: the side I of an image and its patches, or the frames of sound. Raises ConfigError if
+    one of them is missing, and if k > E.
     """
     parameters = [*outside, *(spec for stack in stacks for kind in stack.kinds for spec in kind.parameters)]
     symbols = {symbol for parameter in parameters for symbol in parameter.symbols}
@@ -265,7 +265,7 @@ def _extra_sizes(
     if any(stack.spec.decoder for stack in stacks):
         symbols |= {"H_dec", "d_h_dec", "L_dec", "P_dec"}
     if family.fixed_tokens:
-        symbols |= {"I", "frames"}
+        symbols |= {"I", "n_side", "frames"}
     wanted = (symbol for symbol in family.sizes if symbol in symbols and symbol not in MAIN_SYMBOLS)
     extra = {symbol: reader.required(symbol) for symbol in wanted}
     if extra.get("k", 1) > extra.get("E", 1):

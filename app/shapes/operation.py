@@ -26,7 +26,7 @@ from app.algebra.expression import Expression
 
 # The sentence of a hint that says what an operation does to lengths.
 Rearrangement = Literal["view", "transpose", "repeat_interleave", "reshape"]
-Relation = Literal["product", "made", "same-shape", "unsqueeze", "broadcast", Rearrangement]
+Relation = Literal["product", "made", "same-shape", "unsqueeze", "broadcast", "by-pattern", Rearrangement]
 ONE_SIDE = "1"  # in a pattern, a side of length 1
 _AXIS = re.compile(rf"\([a-z]+(?: [a-z]+)+\)|[a-z]+|{ONE_SIDE}")
 
@@ -113,6 +113,11 @@ class Operation:
     @property
     def broadcasts(self) -> bool:
         """Whether sides of 1 of an operand are repeated to fit the other one."""
+        return False
+
+    @property
+    def shows_pattern(self) -> bool:
+        """Whether its line of code has the pattern, which a sheet then shows where it asks for the result."""
         return False
 
     @property
@@ -235,6 +240,43 @@ class Matmul(Operation):
         heads = {axes_in(side)[0] for sides in self.operand_sides for side in sides if "(" in side}
         summed = (left & right) - set(_flat(self.sides)) - heads
         return len(summed) == 1 and set(_flat(self.sides)) <= left | right | {"h"}
+
+
+class _ByPattern(Operation):
+    """An operation that code writes as a call with the pattern."""
+
+    call: ClassVar[str]
+
+    @property
+    def shows_pattern(self) -> bool:
+        return True
+
+    @property
+    def relation(self) -> Relation:
+        return "by-pattern"
+
+    def code(self, shape: str = "…") -> str:
+        return _call(self.call, self.operands, self.pattern)
+
+
+@dataclass(frozen=True)
+class Einsum(_ByPattern):
+    """Products of entries, summed over every axis that the result does not have: 'b h q e, b h k e -> b h q k'."""
+
+    call = "einsum"
+
+    def _fits(self) -> bool:
+        return {*self.sides} <= {side for sides in self.operand_sides for side in sides} and "(" not in self.pattern
+
+
+@dataclass(frozen=True)
+class Rearrange(_ByPattern):
+    """The axes of one tensor in another order, split or merged: 'b n (h e) -> b h n e'."""
+
+    call = "rearrange"
+
+    def _fits(self) -> bool:
+        return len(self.operands) == 1 and sorted(_flat(self.sides)) == sorted(_flat(self.operand_sides[0]))
 
 
 @dataclass(frozen=True)
@@ -496,15 +538,29 @@ class Transpose(_Rearrange):
 
 @dataclass(frozen=True)
 class Repeat(_Rearrange):
-    """Every key/value head copied for the query heads that share it: 'g n e -> h n e'."""
+    """Every key/value head copied for the query heads that share it: 'g n e -> h n e', or 'g n e -> (g r) n e'.
+
+    The second is written as a call of einops' repeat.
+    """
 
     call = "repeat_interleave"
 
+    @property
+    def shows_pattern(self) -> bool:
+        return "(" in self.pattern
+
     def code(self, shape: str = "…") -> str:
+        if self.shows_pattern:
+            return _call("repeat", self.operands, self.pattern)
         return f"{{{self.of}}}.repeat_interleave({{H}} // {{G}}, dim={_places(self)[0]})"
 
     def _fits(self) -> bool:
         return len(self.operands) == 1 and len(_places(self)) == 1 and len(self.sides) == len(self.operand_sides[0])
+
+
+def _call(function: str, operands: Iterable[str], pattern: str) -> str:
+    """A call with a pattern: 'einsum({queries}, {keys}, "n e, m e -> n m")'."""
+    return f'{function}({", ".join(f"{{{key}}}" for key in operands)}, "{pattern}")'
 
 
 def _places(operation: Operation) -> list[int]:
@@ -553,6 +609,45 @@ class Slice(Operation):
 
     def _fits(self) -> bool:
         return len(self.operands) == 1 and len(_places(self)) == 1 and len(self.sides) == len(self.operand_sides[0])
+
+
+@dataclass(frozen=True)
+class First(Operation):
+    """The first entry along one side, which disappears: 'b n d -> b d'."""
+
+    def code(self, shape: str = "…") -> str:
+        return f"{{{self.of}}}[{':, ' * _places(self)[0]}0]"
+
+    def _fits(self) -> bool:
+        sides = self.operand_sides[0]
+        return any(self.sides == sides[:at] + sides[at + 1 :] for at in range(len(sides)))
+
+
+@dataclass(frozen=True)
+class Convolve(Operation):
+    """The kernel, the second operand, moved along the last sides of the first: 'b c t, d c k -> b d s'.
+
+    It moves by `stride`, a number or a size in braces, over an input that has `padding` zeros at each end. What a
+    convolution is given goes through the activation function first if it is `activated`.
+    """
+
+    stride: str = "1"
+    padding: int = 0
+    activated: bool = False
+
+    def code(self, shape: str = "…") -> str:
+        given, kernel = self.operands
+        text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
+        text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")
+        return f"conv{len(self.sides) - 2}d({text}{f', padding={self.padding}' * bool(self.padding)})"
+
+    def _fits(self) -> bool:
+        """Whether the channels of both operands are the same, and the result has those that the kernel makes."""
+        if len(self.operands) != 2:
+            return False
+        given, kernel = self.operand_sides
+        sides = len(given) == len(kernel) == len(self.sides) > 2
+        return sides and given[1] == kernel[1] and self.sides[:2] == (given[0], kernel[0])
 
 
 @dataclass(frozen=True)

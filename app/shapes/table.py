@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Literal, NamedTuple
 
 from app.algebra.expression import ONE, Expression, Formula, Rounding
 from app.shapes.operation import ONE_SIDE, Operation, axes_in
+from app.shapes.patterns import Meaning, read_pattern
 
 BlankField = Literal[
     "rows", "columns", "dim0", "dim1", "dim2", "dim3", "count", "choice",
@@ -29,6 +31,7 @@ MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
 DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
 # The boxes of a row that are marked together.
 PARTS: tuple[BlankField, ...] = ("part1", "part2", "part3", "part4", "part5", "part6")
+OTHER_PATTERN = 0  # a pattern that was typed and is none of those that are expected
 CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
 PartKind = Literal["size", "dimension", "word"]
 Filling = Expression | int | str  # what a part is filled with: a size, a number or a word
@@ -172,7 +175,8 @@ class Count:
     `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. `rounds`
     says that a number on the way is rounded in this model, which symbols cannot express. A total that isn't whole is
-    `rounded`. `hint` is the key of a hint on how to go about it, where its form doesn't say that.
+    `rounded`. `hint` is the key of a hint on how to go about it, where its form doesn't say that. A count with
+    `dims` is the number of one of so many dimensions, from 0; an answer may count them from the last one, which is -1.
     """
 
     key: str
@@ -184,6 +188,7 @@ class Count:
     rounds: bool = False
     rounded: Rounding = "never"
     hint: str = ""
+    dims: int = 0
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
@@ -203,13 +208,17 @@ class Count:
 class OneOf:
     """A question that is answered by choosing one of the numbers in `options`, of which `right` is right.
 
-    Its answer is a number whatever the sheet is answered in.
+    Its answer is a number whatever the sheet is answered in. `texts` are what the options say, in their order, where
+    that is no sentence; "" is a sentence of the topic's wording. `call` is a line of code that the question is about,
+    with the keys of tensors in braces.
     """
 
     key: str
     options: tuple[int, ...]
     right: int
     letter: str = ""
+    texts: tuple[str, ...] = ()
+    call: str = ""
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
@@ -223,6 +232,37 @@ class OneOf:
     def size(self, _field: BlankField, _sizes: Mapping[str, int]) -> int:
         """The right option."""
         return self.right
+
+
+@dataclass(frozen=True)
+class WrittenPattern(OneOf):
+    """A question that is answered by writing the pattern of a call, which replaces the "…" in `call`.
+
+    The `texts` are patterns of which no two compute the same, the right one first and then wrong ones that may be
+    expected; what is typed is read as the number of the one that computes the same, or as OTHER_PATTERN.
+    """
+
+    @cached_property
+    def meanings(self) -> Mapping[Meaning, int]:
+        """What each of the patterns means, with its number."""
+        return {self._meaning(text): number for text, number in zip(self.texts, self.options, strict=True)}
+
+    def number_of(self, typed: str) -> int:
+        """The number of the pattern that computes the same as the typed one, OTHER_PATTERN if none does.
+
+        Raises CannotReadError for a text that is no pattern of this call.
+        """
+        return self.meanings.get(self._meaning(typed), OTHER_PATTERN)
+
+    def _meaning(self, text: str) -> Meaning:
+        operands = self.texts[0].partition("->")[0].split(",")
+        ranks = [len(re.findall(r"\(.*?\)|\w+", operand)) for operand in operands]
+        return read_pattern(text, ranks, takes_groups=len(operands) == 1)
+
+
+def written_pattern(key: str, call: str, *patterns: str) -> WrittenPattern:
+    """A WrittenPattern of a call: "einsum({queries}, {keys})"; of the patterns, the first is right."""
+    return WrittenPattern(key, tuple(range(1, len(patterns) + 1)), 1, texts=patterns, call=f'{call[:-1]}, "…")')
 
 
 @dataclass(frozen=True)

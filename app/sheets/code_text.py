@@ -1,6 +1,6 @@
-"""The sentences of a sheet about a program with a bug: its options, why a row is right, and hints.
+"""The sentences of questions about code: their options, why a row is right, and hints.
 
-They are in the wording of the topic, under "code", and in that of the bugs.
+They are in the wording of the topic, under "code", and those about bugs in that of the bugs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from app.algebra.expression import Expression
 from app.bugs.case import BugCase
 from app.bugs.witnesses import Witness
-from app.shapes.table import Blank, Joint, OneOf
+from app.shapes.table import OTHER_PATTERN, Blank, Joint, OneOf, WrittenPattern
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
@@ -92,8 +92,16 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:
-    """What an option of a choice says: the line and its code, that no line is wrong, or a reason for the bug."""
-    case, words = _case(variant), variant.topic_wording.code
+    """What an option of a choice says: its text, a pattern, a line of code, that no line is wrong, or a reason.
+
+    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected.
+    """
+    words, asked = variant.topic_wording.code, variant.table.askable[row]
+    if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
+        return words["other-pattern"]
+    if isinstance(asked, OneOf) and asked.texts:
+        return asked.texts[option - 1] or words["no-axis"]
+    case = _case(variant)
     if row == "why":
         reason = _table(variant).reasons[option - 1]
         if reason == _table(variant).right_reason and variant.worksheet.bug_reason:
@@ -109,7 +117,7 @@ def option_label(variant: Variant, row: str, option: int) -> str:
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
-    """The right answer of a question about the program: an option, two sizes, or the repaired line."""
+    """The right answer of a question about code: an option, a pattern, two sizes, or the repaired line."""
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
         return option_label(variant, row, asked.right)
@@ -144,7 +152,10 @@ def repaired_line(variant: Variant) -> str:
 
 def code_hint(variant: Variant, blank: Blank, level: int) -> str:
     """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it."""
-    case, words = _case(variant), variant.topic_wording.code
+    words, asked = variant.topic_wording.code, variant.table.askable[blank.tensor]
+    if isinstance(asked, OneOf) and asked.call:
+        return words[f"hint-{'pattern' if isinstance(asked, WrittenPattern) else 'summed'}-{level}"]
+    case = _case(variant)
     row = "line" if _table(variant).line_of(blank.tensor) else blank.tensor
     how = "-loud" if case.raises_at else "-silent"
     return words[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]

@@ -27,18 +27,21 @@ from app.translation import gettext as _
 StageKey = Literal["input", "file", "projections", "heads", "rope", "scores", "softmax", "context", "decode"]
 
 # What each stage asks for: a topic's key, and its rows; those that the model's table lacks are left out.
-_ASKED: dict[StageKey, tuple[str, str]] = {
-    "input": (single_head.TOPIC.key, "input"),
-    "file": (stored_weights.TOPIC.key, "stored_W_Q stored_W_K stored_W_QKV stored_W_O q_start kv_head k_start o_dim"),
-    "projections": (single_head.TOPIC.key, "queries keys values"),
-    "heads": (three_dimensions.TOPIC.key, "queries_by_head keys_by_head repeated_keys"),
-    "scores": (single_head.TOPIC.key, "scores"),
-    "softmax": (scale_mask_softmax.TOPIC.key, "mask masked weights row_sum"),
-    "context": (single_head.TOPIC.key, "context output"),
-    "decode": (decode_step.TOPIC.key, "queries keys scores context"),
+_ASKED: dict[StageKey, tuple[str, tuple[str, ...]]] = {
+    "input": (single_head.TOPIC.key, ("input",)),
+    "file": (
+        stored_weights.TOPIC.key,
+        ("stored_W_Q", "stored_W_K", "stored_W_QKV", "stored_W_O", "q_start", "kv_head", "k_start", "o_dim"),
+    ),
+    "projections": (single_head.TOPIC.key, ("queries", "keys", "values")),
+    "heads": (three_dimensions.TOPIC.key, ("queries_by_head", "keys_by_head", "repeated_keys")),
+    "scores": (single_head.TOPIC.key, ("scores",)),
+    "softmax": (scale_mask_softmax.TOPIC.key, ("mask", "masked", "weights", "row_sum")),
+    "context": (single_head.TOPIC.key, ("context", "output")),
+    "decode": (decode_step.TOPIC.key, ("queries", "keys", "scores", "context")),
 }
 _OF_SHARED_HEAD = ("kv_head", "k_start")  # j·G/H is a whole number only for the first of the heads that share
-_WHOLE_HEAD = "input queries keys values scores weights context output"
+_WHOLE_HEAD = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,9 @@ def _stages(model: Model, wording: Wording, tokens: int, head: int) -> Iterator[
                     break
 
 
-def _rows(key: StageKey, rows: str, architecture: Architecture, head: int) -> tuple[str, ...]:
+def _rows(key: StageKey, rows: tuple[str, ...], architecture: Architecture, head: int) -> tuple[str, ...]:
     is_first = head % (architecture.H // architecture.G) == 0
-    return tuple(row for row in rows.split() if key != "file" or is_first or row not in _OF_SHARED_HEAD)
+    return tuple(row for row in rows if key != "file" or is_first or row not in _OF_SHARED_HEAD)
 
 
 def _sheet(
@@ -123,9 +126,7 @@ def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, 
     """
 
     def confused(count: int) -> dict[str, frozenset[str | None]]:
-        sheet = _sheet(
-            "head", _("One head"), single_head.TOPIC.key, tuple(_WHOLE_HEAD.split()), model, wording, count, 0
-        )
+        sheet = _sheet("head", _("One head"), single_head.TOPIC.key, _WHOLE_HEAD, model, wording, count, 0)
         pairs = cannot_tell_apart(sheet.problem)
         return {each: frozenset(pair.other for pair in pairs if pair.misconception == each) for each, _other in pairs}
 

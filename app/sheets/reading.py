@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError, normalize_signs
 from app.misconceptions.misconception import BOX_SYMBOLS
-from app.shapes.table import Blank, Count, Joint, JointPart, OneOf
+from app.shapes.table import Blank, Count, Joint, JointPart, OneOf, WrittenPattern
 from app.sheets.notation import OTHER_NAMES, Notation
 from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read_answer, rounding_margin
 from app.sheets.symbols import read_symbols
@@ -46,13 +46,19 @@ class AnswerReader:
 
         On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
         expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
-        A choice is one of its numbers on every sheet, a dimension a whole number, and a word its place among the words.
+        A choice is one of its numbers on every sheet, a pattern the number of the one that computes the same, a
+        dimension a whole number, and a word its place among the words. Where a count is a dimension, -1 is the last
+        one, as in PyTorch; a negative one that is not there is Unreadable.
         """
         entry = self.problem.table.askable.get(blank.tensor)
+        if isinstance(entry, WrittenPattern):
+            return _read_pattern(text, entry)
         if isinstance(entry, OneOf):
             return _read_option(text, entry)
         if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
             return part
+        if isinstance(entry, Count) and entry.dims and (dimension := _read_negative_dimension(text, entry.dims)):
+            return dimension
         if self.in_letters:
             return self._read_letters(blank, text)
         box = self.unit(blank)
@@ -233,6 +239,14 @@ def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
     return Unreadable("no-option", ", ".join(map(str, question.options))) if number is None else Answer(number)
 
 
+def _read_pattern(text: str, question: WrittenPattern) -> Answer | Unreadable | None:
+    """The number of a typed pattern; None for an empty text, Unreadable for one that is no pattern of the call."""
+    try:
+        return Answer(question.number_of(text)) if text.strip() else None
+    except CannotReadError as error:
+        return error.unreadable
+
+
 def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
     """What is filled into one part of a line: a word as its place, a whole number as itself; None for an empty text.
 
@@ -247,6 +261,15 @@ def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
     if _WHOLE.fullmatch(written.replace(" ", "")) and (part.kind == "dimension" or written == "-1"):
         return Answer(int(written.replace(" ", "")))
     return Unreadable("no-dimension", text.strip()) if part.kind == "dimension" else None
+
+
+def _read_negative_dimension(text: str, dims: int) -> Answer | Unreadable | None:
+    """A dimension that is counted from the last of `dims`, as its number from 0; None for any other text."""
+    written = normalize_signs(text).replace(" ", "")
+    if not (_WHOLE.fullmatch(written) and int(written) < 0):
+        return None
+    number = dims + int(written)
+    return Answer(number) if number >= 0 else Unreadable("no-dimension", text.strip())
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:

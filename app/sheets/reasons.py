@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
-from app.shapes.table import MATRIX_FIELDS, Blank, Count, Tensor
+from app.shapes.table import MATRIX_FIELDS, Blank, Count, OneOf, Tensor
 from app.sheets.code_text import code_reason
 from app.sheets.formulas import write_formula
 from app.sheets.notation import ONE_NAME, Notation, without_own_name
@@ -33,6 +33,7 @@ _CASE = {
     "d_rot": 4, "d_nope": 6, "d_rope": 2, "r_kv": 7, "r_q": 9, "r": 3, "V": 50, "L": 3, "L_exp": 2, "P": 30, "T": 2,
     "E": 4, "k": 2, "d_exp": 14, "n_sh": 2, "d_sh": 15, "d_dense": 16, "d_emb": 5, "d_pool": 11, "d_proj": 13, "p": 3,
     "c": 3, "labels": 7, "params": 100, "active": 70, "rest": 40, "m": 3, "g": 21, "N_enc": 7, "percent": 150,
+    "I": 33, "n_side": 11, "bands": 16, "C": 25,
 }  # fmt: skip
 _SMALL_SIZES = tuple({symbol: factor * size for symbol, size in _CASE.items()} for factor in (1, 3, 5))
 
@@ -104,6 +105,8 @@ class _Writer:
     def reason(self, key: str) -> Reason:
         if self.variant.problem.case:
             return self._of_code(key)
+        if isinstance(self.variant.table.askable.get(key), OneOf):
+            return Reason(self._say(key), "")
         entry = self.variant.table.sized(key)
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))

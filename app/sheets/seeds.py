@@ -117,12 +117,12 @@ def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]
 def possible_lengths(sheet: Variant) -> range:
     """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take.
 
-    Without a range they are from 12 to 199, or only the sheet's if no blank depends on it; of a model with one length,
-    always only that. If possible, only multiples of the topic's step. Raises TokensError if the range begins above what
-    the model can take.
+    Without a range they are from 12 to 199, or only the sheet's if no blank depends on it or a sentence has that many;
+    of a model with one length, always only that. If possible, only multiples of the topic's step. Raises TokensError if
+    the range begins above what the model can take.
     """
     first, last, longest = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, _longest_input(sheet)
-    is_the_same = first is None and not _asks_for("N", sheet)
+    is_the_same = bool(sheet.worksheet.sentence) or (first is None and not _asks_for("N", sheet))
     if is_the_same or sheet.tokens == sheet.architecture.fixed_tokens:
         return range(sheet.tokens, sheet.tokens + 1)
     step = TOPICS[sheet.worksheet.topic].token_step(sheet.architecture)

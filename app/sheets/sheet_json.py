@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.misconceptions.predictions import cannot_tell_apart
-from app.shapes.table import Joint, OneOf
+from app.shapes.table import Joint, OneOf, WrittenPattern
 from app.sheets.code_text import CHECKED_FIRST, code_shown, option_text
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
@@ -49,16 +49,17 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
 
-    A row that is chosen has its options by number, and one whose boxes are marked together the text around them. Each
-    of its boxes that takes a word has those that it takes.
+    The code is that which the row is about, "" for most. A row that is chosen has its options by number, and one whose
+    boxes are marked together the text around them. Each of its boxes that takes a word has those that it takes.
     """
     asked = variant.table.askable[row.key]
-    options = asked.options if isinstance(asked, OneOf) else ()
+    options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
     parts = zip(boxes_of(variant, row), asked.parts, strict=True) if isinstance(asked, Joint) else ()
     points = 1 if row.points is None else row.points
     return {
-        "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "boxes": boxes_of(variant, row),
-        "points": points, "options": {str(number): option_text(variant, row.key, number) for number in options},
+        "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "code": row.code,
+        "boxes": boxes_of(variant, row), "points": points,
+        "options": {str(number): option_text(variant, row.key, number) for number in options},
         "between": asked.between if isinstance(asked, Joint) else (),
         "words": {box: part.words for box, part in parts if part.words},
     }  # fmt: skip

@@ -46,7 +46,8 @@ _COMPARED_BLOCKS = (
 )
 
 
-# Parts of a description that are about these rows alone, and left out of a sheet that asks for none of them.
+# Parts of a description or of the assumptions that are about these rows alone, and left out of a sheet that asks for
+# none of them.
 _ABOUT_ROWS = {
     part: frozenset(rows.split())
     for part, rows in {
@@ -56,10 +57,14 @@ _ABOUT_ROWS = {
         "norm-scale": "normed norm_scale scaled",
         "cosines": "cosines rotary_by_head cosines_heads_first turned_by_head rotary_by_token cosines_tokens_first "
         "turned_by_token",
+        "axes-of-groups": "keys keys_by_head repeated_keys values values_by_head repeated_values queries_of_input "
+        "grouped_queries keys_of_input grouped_scores repeat_pattern grouped_pattern",
         "list-and-column": "number_row number_column grown",
+        "mixed-precision": "gradients_bytes master_bytes moments_bytes training_bytes",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
+_SOUND_ROWS = frozenset({"sound", "convolved", "strided", "heard"})
 
 
 @dataclass(frozen=True)
@@ -522,7 +527,16 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
-        "training": {"training-decoder": a.encoder_decoder, "training": True},
+        "way-in": {
+            "way-in-image": a.input == "image",
+            "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked),
+        },
+        "training": {
+            "training-classes": a.input == "image",
+            "training-decoder": a.encoder_decoder,
+            "training": True,
+        },
+        "every-position": {"every-position": a.input != "image"},
         "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
             "chunks": has_chunks,

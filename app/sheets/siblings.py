@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
@@ -26,24 +27,27 @@ DRAWS = 3  # of lengths for each model
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
     """A sheet that asks the same rows about one of the models, in numbers or letters; None if there is none.
 
-    All of `models` are tried, the sheet's own among them, with another length. There is none if no row may be told.
-    A model may lack some of the rows. It is the sheet on which most rows may be told, then one whose length is no size
-    of its model, then one whose description has the same facts as far as possible; among equals the seed decides, which
-    also draws the lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.
+    All of `models` are tried, the sheet's own among them, with another length: any, or one of the author's range. There
+    is none if no row may be told. A model may lack some of the rows. It is the sheet on which most rows may be told,
+    then one with the same table, such as that of a full window, then one whose length is no size of its model, then one
+    whose description has the same facts as far as possible; among equals the seed decides, which also draws the
+    lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.
     None is like a sheet about a program with a bug: it would have the same bug.
     """
     if variant.problem.case:
         return None
     sheet = replace(
         variant.worksheet,
+        sentence="", checkpoint="", layer=0, head=0,
         introduction="", own_assumptions="", footnote="", hidden_facts=(), misconceptions=(), questions=(),
-        row_hints={}, tokens_from=None, tokens_to=None, answers=answers,
+        row_hints={}, answers=answers,
     )  # fmt: skip
-    library = Library({sheet.key: sheet}, models, variant.wording)
+    of_any_length = replace(sheet, tokens_from=None, tokens_to=None)
+    libraries = [Library({sheet.key: each}, models, variant.wording) for each in dict.fromkeys((of_any_length, sheet))]
 
-    def drawn() -> Iterator[tuple[tuple[int, bool, int, int], Variant]]:
+    def drawn() -> Iterator[tuple[tuple[int, bool, bool, int, int], Variant]]:
         """Each candidate with how good it is."""
-        for model in models:
+        for model, library in product(models, libraries):
             for draw in range(DRAWS):
                 numbers = random_numbers(f"{sheet.key}/{model}/{seed}/{draw}")
                 with suppress(TopicError, TokensError):
@@ -52,7 +56,8 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
                     if told:
                         is_clear = other.tokens not in {other.sizes[size] for size in ("d", "H", "G", "d_h")}
                         difference = len(_facts(variant) ^ _facts(other))
-                        yield (len(told), is_clear, -difference, next(numbers)), other
+                        is_alike = other.table.key == variant.table.key
+                        yield (len(told), is_alike, is_clear, -difference, next(numbers)), other
 
     return max(drawn(), key=lambda each: each[0], default=(None, None))[1]
 

@@ -11,7 +11,17 @@ from typing import get_args
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
-from app.shapes.table import DIMENSIONS, MATRIX_FIELDS, Blank, BlankField, Joint, OneOf, Tensor, TensorTable
+from app.shapes.table import (
+    DIMENSIONS,
+    MATRIX_FIELDS,
+    Blank,
+    BlankField,
+    Joint,
+    OneOf,
+    Tensor,
+    TensorTable,
+    WrittenPattern,
+)
 from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
 from app.sheets.numbers import Unreadable, is_within
@@ -33,7 +43,8 @@ class Row:
 
     `blanks` are those of its boxes, from left to right, and `fields` the names of these boxes: rows, then columns.
     `points` are those of each box, or of a row whose boxes are marked `together` those of all; None on a sheet on which
-    every box counts the same, unless it is about a program.
+    every box counts the same, unless it is about a program. `code` is the line with a pattern that is to be read, or
+    with "…" in place of one that is to be written; "" on a row about neither.
     """
 
     key: str
@@ -44,6 +55,7 @@ class Row:
     blanks: tuple[Blank, ...]
     points: int | None = None
     together: bool = False
+    code: str = ""
 
     @property
     def points_in_words(self) -> str:
@@ -162,7 +174,13 @@ class Variant:
         # Every sheet about a program says them: without a bug it has no repair, and all of its boxes count the same.
         points = of_row if self.points or self.problem.case else None
         letter = self.notation.letter(key, asked.letter)
-        return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together)
+        call = ""
+        if isinstance(asked, OneOf):
+            call = asked.call
+        elif isinstance(asked, Tensor) and asked.made_by and asked.made_by.shows_pattern:
+            call = asked.made_by.code()
+        code = call.format(**self.letters)
+        return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together, code)
 
     def row_name(self, key: str) -> str:
         """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's."""
@@ -248,9 +266,11 @@ class Variant:
     def axis(self, blank: Blank) -> str:
         """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four.
 
-        What is chosen on a sheet about a program has a word of its own: "line", or "reason".
+        Of a count it is the row's word, such as "head", or else "count". What is chosen on a sheet about a program has
+        a word of its own: "line", or "reason".
         """
-        name = self.wording.axes[self.column_of(blank)].name
+        row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
+        name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
         return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
 
     @cached_property
@@ -301,7 +321,7 @@ class Variant:
         return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     def written_answer(self, blank: Blank, *, in_symbols: bool | None = None) -> str:
-        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, an option.
+        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, an option, a pattern.
 
         Sizes are in symbols if the sheet is answered in them, or as `in_symbols` says.
         """
@@ -309,10 +329,17 @@ class Variant:
         part = asked.part(blank.field) if isinstance(asked, Joint) else None
         if part and part.kind == "word":
             return part.words[self.answer(blank) - 1]
+        if isinstance(asked, WrittenPattern):
+            return asked.texts[asked.right - 1]
         is_typed = not isinstance(asked, OneOf) and not (part and part.kind == "dimension")
         if is_typed and (self.worksheet.answers == "letters" if in_symbols is None else in_symbols):
             return self.notation.write(self.expression(blank))
         return format_number(self.answer(blank))
+
+    def typed(self, blank: Blank, number: int) -> str:
+        """How a number is typed into a box on a sheet in numbers: in digits, or as the pattern that it stands for."""
+        asked = self.table.askable[blank.tensor]
+        return asked.texts[number - 1] if isinstance(asked, WrittenPattern) else str(number)
 
     @cached_property
     def reader(self) -> AnswerReader:

@@ -41,9 +41,11 @@ class RowWording(WordingPart):
 
     The forms are for query heads that share key/value heads (grouped), attention sinks, images (patches), and
     embeddings that are projected to another dimension, the hidden size. The first that fits and has a note is shown.
+    `box` is what the number of a count is, "dim" or "head", where that isn't a count of something.
     """
 
     name: str
+    box: str = ""
     note: str = ""
     note_if_grouped: str = ""
     note_if_sink: str = ""
@@ -104,6 +106,7 @@ class TopicWording(WordingPart):
     name: str
     title: str
     title_of_encoder: str = ""
+    title_of_image: str = ""
     task: str
     task_compared: str = ""
     run_title: str = ""
@@ -126,9 +129,10 @@ class TopicWording(WordingPart):
     def title_for(self, name: str, architecture: Architecture) -> str:
         """The title for the model called `name`, "One head of LLaMA 7B".
 
-        For an encoder-decoder its other form, if any.
+        For an encoder-decoder, and for a model that reads images, their form if the topic has one.
         """
-        title = (architecture.encoder_decoder and self.title_of_encoder) or self.title
+        of_image = architecture.input == "image" and self.title_of_image
+        title = of_image or (architecture.encoder_decoder and self.title_of_encoder) or self.title
         return title.format(model=name)
 
     def nudge(self, blank: Blank) -> str:

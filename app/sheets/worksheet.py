@@ -45,6 +45,7 @@ from app.translation import gettext as _
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
+MAX_SENTENCE = 600  # characters of a sentence that a head of real weights reads
 NOT_SET = {"key", "frozen_bug"}  # fields that are no setting of a file
 MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
@@ -199,12 +200,18 @@ _Markdown = Annotated[
 _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
-_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
-_OptionalLine = Annotated[
+_Sentence = Annotated[
+    _Text,
+    AfterValidator(partial(_checked_text, longest=MAX_SENTENCE, shortest=0)),
+    _must(_AT_MOST, most=MAX_SENTENCE),
+]
+_LineOrNothing = Annotated[
     _Text,
     AfterValidator(partial(_checked_text, longest=MAX_SHORT_TEXT, shortest=0)),
     _must(_AT_MOST, most=MAX_SHORT_TEXT),
 ]
+_Place = Annotated[int, Strict(), Field(ge=0), _must(N_("{setting} must be a whole number from 0."))]
+_Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
 _LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
 _POINTS = _must(N_("{setting} must be a whole number from 0 to {most}."), most=MAX_POINTS)
 _SETTINGS = ConfigDict(extra="forbid")
@@ -285,6 +292,10 @@ class Worksheet:
     bug: on a topic about a program with a bug, the key of the bug; "" on all others.
     bug_caption: what such a sheet says about what happened: before a message, or in place of the app's words about what
     its picture shows. bug_reason: the reason that is right, in place of the app's. Either may be "".
+    sentence: what the real head of the lesson reads, on a topic about one head; "" for none. Then every sheet has
+    `model` and `tokens`, which is how many tokens the sentence has there.
+    checkpoint, layer, head: the weights by the key that a server lists them under, and the layer and the query head,
+    counted from 0, that run over the sentence.
     models: those that a seed may draw, which need not include `model`. Empty: only `model`.
     answers: "numbers" or "letters", that is expressions in the notation's symbols.
     tokens_are: "rows" of every matrix or, as some courses have it, "columns".
@@ -308,8 +319,12 @@ class Worksheet:
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
-    bug_caption: _OptionalLine = ""
-    bug_reason: _OptionalLine = ""
+    bug_caption: _LineOrNothing = ""
+    bug_reason: _LineOrNothing = ""
+    sentence: _Sentence = ""
+    checkpoint: _LineOrNothing = ""
+    layer: _Place = 0
+    head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
     tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
@@ -350,7 +365,11 @@ class Worksheet:
     frozen_bug: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none."""
+        """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none.
+
+        A sentence is refused on a topic that is not about one head, and without a checkpoint; and with it a range of
+        tokens, and models to draw from. Without a sentence, a checkpoint, layer or head is refused.
+        """
         first, last = self.tokens_from, self.tokens_to
         if (first is None) != (last is None):
             missing = "tokens_to" if last is None else "tokens_from"
@@ -365,6 +384,14 @@ class Worksheet:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
         if self.bug_reason and self.bug_row and not self.bug_row.line:
             raise refused(_("{setting} must be left out: nothing is wrong in this program."), "bug_reason")
+        if self.sentence and TOPICS[self.topic].program != "head":
+            raise refused(_("{setting} must be left out: this topic is not about one head."), "sentence")
+        if bool(self.sentence) != bool(self.checkpoint) or ((self.layer or self.head) and not self.sentence):
+            missing = "checkpoint" if self.sentence else "sentence"
+            raise refused(_("{setting} is missing: a real head has weights and a sentence."), missing)
+        for setting in ("tokens_from", "models"):
+            if self.sentence and getattr(self, setting):
+                raise refused(_("{setting} must be left out: the sentence has one model and one length."), setting)
 
     def __hash__(self) -> int:
         """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""

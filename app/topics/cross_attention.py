@@ -37,6 +37,8 @@ TOPIC = Topic(
     tables=(CROSS_ATTENTION,),
     figures={
         CROSS_ATTENTION.key: (
+            FigurePlan("stripes", "input", ("queries",), "stripes"),
+            FigurePlan("stripes", "encoded", ("keys", "values"), "stripes"),
             FigurePlan(
                 "two-texts",
                 "input",

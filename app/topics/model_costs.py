@@ -26,7 +26,6 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.costs import HEADS_COMPUTING, memory_costs, product_flops
 from app.topics.decode_step import decode_step_table
 from app.topics.requirements import (
-    CACHE_OF_KEYS_AND_VALUES,
     KV_CACHE,
     NAMED_PARTS,
     NEXT_TOKEN,
@@ -91,7 +90,8 @@ def _of_one_token(architecture: Architecture, multiplied: Expression) -> Iterato
 def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Expression) -> Iterator[Count]:
     """Yield the operations of N tokens at once, of one more token after them, and of training on them.
 
-    A backward pass takes every product twice: for the gradients of what came in, and of the matrix.
+    A backward pass takes every product twice: for the gradients of what came in, and of the matrix. With latent
+    attention, N tokens at once have keys and values, and one more token meets the cached latent vectors.
     """
     tokens_once = FromParts(Expression.parse("N*parts"), ("token_flops",))
     products = Expression.parse("2*N") * multiplied
@@ -104,10 +104,15 @@ def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Express
     yield Count("prefill_flops", products + pairs, formula, both, unit="operations")
     step = decode_step_table(architecture, tokens)
     assert step is not None  # noqa: S101 - `requires` has refused models without a cache, and too many tokens
-    pairs_of_new, seen = _pairwise_flops(step), step["keys"].rows
+    pairs_of_new, seen, width = _pairwise_flops(step), step["keys"].rows, "({d_h} + {d_v})"
+    if architecture.has_latent_attention:
+        # W_UK is multiplied by the query, and W_UV by the weighted sum: both are between latent vectors, and no key or
+        # value is made (DeepSeek-AI, arXiv:2405.04434, section 2.1.2).
+        pairs_of_new = Expression.parse("2*L*H*d_rope + 4*L*H*r_kv") * seen
+        width = "(2 · {r_kv} + {d_rope})"
     made_from = FromParts(PARTS_SUM + pairs_of_new, ("token_flops",))
     seen_text = "({N} + 1)" if seen.symbols == {"N"} else f"{{{seen}}}"
-    formula = f"{{token_flops}} + 2 · {{L}} · {{H}} · {seen_text} · ({{d_h}} + {{d_v}})"
+    formula = f"{{token_flops}} + 2 · {{L}} · {{H}} · {seen_text} · {width}"
     yield Count("decode_flops", multiplied * 2 + pairs_of_new, formula, made_from, unit="operations")
     rule = FromParts(Expression.parse("3*N*parts"), ("rule_flops",))
     parameters = Expression.symbol("active" if architecture.has_experts else "params")
@@ -179,7 +184,6 @@ TOPIC = Topic(
         ONE_STACK,
         NEXT_TOKEN,
         KV_CACHE,
-        CACHE_OF_KEYS_AND_VALUES,
         SCORES_OF_QUERIES_AND_KEYS,
         NAMED_PARTS,
         ROOM_FOR_ONE_MORE,

@@ -36,6 +36,7 @@ from app.topics import (
     four_dimensions,
     growth,
     head_parameters,
+    index_notation,
     layer_parameters,
     lora,
     model_costs,
@@ -126,7 +127,7 @@ def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     one length gets that, and a topic with a `token_step` a multiple of it, at least one step, if the model can take
     as many.
     """
-    if _is_about_decoder_alone(key):
+    if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
     even = max(step, longest - longest % step)
@@ -200,6 +201,7 @@ TOPICS: Mapping[str, Topic] = {
         find_the_bug,
         same_shapes,
         broadcasting,
+        index_notation,
         decode_step,
         cross_attention,
         cache_tensor,
@@ -247,6 +249,7 @@ _PRACTISED = (
     "attention-layer-latent",
     "four-dimensions",
     "broadcasting",
+    "index-notation",
     "cache-tensor",
     "text-to-loss",
     "find-the-bug",

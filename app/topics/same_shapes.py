@@ -76,8 +76,8 @@ def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
     left = FromParts(place - _H * PARTS_SUM, ("viewed_token",))
     formula = "{j} · {N} + {i} − {H} · {viewed_token}"
     yield replace(_index("viewed_head", place - _H * token, formula), rounds=True, made_from=left)
-    for key, dim in (("softmax_dim", 2), ("softmax_dim_batched", 3)):
-        yield replace(_index(key, Expression.number(dim)), hint="dim-of-softmax")
+    for key, dims in (("softmax_dim", 3), ("softmax_dim_batched", 4)):
+        yield replace(_index(key, Expression.number(dims - 1)), hint="dim-of-softmax", dims=dims)
     if architecture.causal:
         yield Count("seen_keys", _I + _ONE, "{i} + 1", unit="entries")
         yield Count("reversed_keys", _N - _I - _ONE, "{N} − {i} − 1", unit="entries")

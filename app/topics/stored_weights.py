@@ -98,13 +98,13 @@ def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
     is_shared = 1 < architecture.G < architecture.H
     if is_shared:
         yield _index("kv_head", _J * _G / _H, "{j} · {G}/{H}")
-    yield _index("q_dim", ONE if is_conv1d else ZERO, hint="dim-of-heads")
+    yield replace(_index("q_dim", ONE if is_conv1d else ZERO, hint="dim-of-heads"), dims=2)
     starts = _starts(architecture, "{kv_head}" if is_shared else "{j}" if architecture.G > 1 else "")
     for key, (start, formula, made_from) in starts.items():
         yield _index(f"{key}_start", start, formula, made_from if is_shared else None, "begin-with-head-zero")
         if key == "q":
             yield Count("q_length", _D_H, "{d_h}", unit="entries")
-    yield _index("o_dim", ZERO if is_conv1d else ONE, hint="dim-of-heads")
+    yield replace(_index("o_dim", ZERO if is_conv1d else ONE, hint="dim-of-heads"), dims=2)
     yield _index("o_start", _J * _D_V, "{j} · {d_v}", hint="begin-with-head-zero")
 
 

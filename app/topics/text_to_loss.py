@@ -2,17 +2,32 @@
 
 A decoder-only model predicts each token from those before it, so the last position of a text and its first token have
 no counterpart. An encoder-decoder reads its targets shifted right, with a start token in front (T5, arXiv:1910.10683,
-section 3.1), so there every position has one.
+section 3.1), so there every position has one. Whisper's encoder reads sound, of which a convolution halves the frames.
+ViT predicts no token but the class of an image, from its class token.
 
 >>> sizes = {"B": 2, "N": 5, "d": 4, "V": 9}
 >>> [table.shapes(sizes)["flat_logits"] for table in (TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS)]
 [(8, 9), (10, 9)]
+>>> IMAGE_TO_LOSS.shapes({"B": 2, "c": 3, "I": 224, "p": 16, "n_side": 14, "d": 768, "labels": 1000})["image_tokens"]
+(2, 197, 768)
 """
 
 from __future__ import annotations
 
-from app.shapes.operation import Apply, Lookup, Matmul, Operation, Reshape, Slice
-from app.shapes.table import Tensor, TensorTable, tensor
+from app.models.architecture import Architecture
+from app.shapes.operation import (
+    Apply,
+    Concat,
+    Convolve,
+    First,
+    Lookup,
+    Matmul,
+    Operation,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import NEXT_TOKEN, Requirement
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.topics.whole_model import WHOLE_MODEL
@@ -55,11 +70,83 @@ TARGET_TEXT_TO_LOSS = TensorTable(
     ),
 )
 
-_PREDICTS_TOKENS = Requirement(
-    lambda architecture, tokens: (
-        architecture.has_lm_head if architecture.encoder_decoder else NEXT_TOKEN.is_met(architecture, tokens)
+# Whisper's encoder (Radford et al., arXiv:2212.04356, section 2.2): two convolutions of width 3, each with a GELU.
+SOUND_TO_LOSS = TensorTable(
+    "sound-to-loss",
+    (
+        tensor("sound", "X_mel", "B, bands, 2*C", "input"),
+        learned("W_conv", "d, bands, 3", "input"),
+        tensor(
+            "convolved", "X_conv", "B, d, 2*C", "input", Convolve("sound W_conv", "b m t, d m k -> b d t", padding=1)
+        ),
+        learned("W_stride", "d, d, 3", "input"),
+        tensor(
+            "strided",
+            "X_half",
+            "B, d, C",
+            "input",
+            Convolve("convolved W_stride", "b c t, d c k -> b d s", stride="2", padding=1, activated=True),
+        ),
+        tensor("heard", "X_enc", "B, C, d", "input", Transpose("strided", "b d s -> b s d")),
+        *TARGET_TEXT_TO_LOSS.tensors,
     ),
-    NEXT_TOKEN.sentence,
+)
+
+# ViT (Dosovitskiy et al., arXiv:2010.11929, section 3.1): the matrix that embeds patches is a convolution whose steps
+# are as long as a patch.
+IMAGE_TO_LOSS = TensorTable(
+    "image-to-loss",
+    (
+        tensor("pixels", "X_img", "B, c, I, I", "input"),
+        learned("W_patch", "d, c, p, p", "input"),
+        tensor(
+            "patches",
+            "P",
+            "B, d, n_side, n_side",
+            "input",
+            Convolve("pixels W_patch", "b c i j, d c p q -> b d h w", stride="{p}"),
+        ),
+        tensor("flat_patches", "P_flat", "B, d, n_side*n_side", "input", Reshape("patches", "b d h w -> b d (h w)")),
+        tensor("patch_tokens", "P_tok", "B, n_side*n_side, d", "input", Transpose("flat_patches", "b d n -> b n d")),
+        tensor("class_tokens", "x_cls", "B, 1, d", "input"),
+        tensor(
+            "image_tokens",
+            "X",
+            "B, n_side*n_side + 1, d",
+            "input",
+            Concat("class_tokens patch_tokens", "b i d, b n d -> b m d"),
+        ),
+        tensor(
+            "final", "Y", "B, n_side*n_side + 1, d", "hidden", Apply("image_tokens", "b m d -> b m d", "{transformer}")
+        ),
+        tensor("class_vectors", "y_cls", "B, d", "hidden", First("final", "b m d -> b d")),
+        learned("classifier", "d, labels", "output", letter="W_out"),
+        tensor("logits", "Z", "B, labels", "output", Matmul("class_vectors classifier", "b d, d l -> b l")),
+        _ids("classes", "y", "B"),
+    ),
+)
+
+
+def _has_target(architecture: Architecture, tokens: int) -> bool:
+    """Whether it predicts a next token at each position, or one of several classes of an image."""
+    if architecture.input == "image":
+        return architecture.extra.get("labels", 1) > 1
+    return architecture.has_lm_head if architecture.encoder_decoder else NEXT_TOKEN.is_met(architecture, tokens)
+
+
+def _table(architecture: Architecture, _tokens: int) -> TensorTable:
+    """The way into the model and to its loss: of images, of sound, of a source text, or of a text alone."""
+    by_input = {"image": IMAGE_TO_LOSS, "sound": SOUND_TO_LOSS, "text": TARGET_TEXT_TO_LOSS}
+    reads_text = architecture.input == "text" and not architecture.encoder_decoder
+    return TEXT_TO_LOSS if reads_text else by_input[architecture.input]
+
+
+_PREDICTS_TOKENS = Requirement(
+    _has_target,
+    N_(
+        "{model} predicts neither a next token at every position nor the class of an image: choose a causal language "
+        "model, such as GPT-2, or an image classifier, such as ViT base."
+    ),
 )
 _NEXT_IN_TEXT = Requirement(
     lambda architecture, tokens: architecture.encoder_decoder or tokens > 1,
@@ -74,25 +161,35 @@ _ONE_MATRIX_AT_EACH_END = Requirement(
 )
 
 _LOGITS = FigurePlan("deck-logits", "final", ("logits",), "decks")
+_OF_TARGET_TEXT = (
+    _LOGITS,
+    FigurePlan("deck-flat-logits", "logits", ("flat_logits",), "decks"),
+    FigurePlan("deck-targets", "targets", ("tokens",), "decks"),
+)
 
 TOPIC = Topic(
     "text-to-loss",
     "model",
-    lambda architecture, _tokens: TARGET_TEXT_TO_LOSS if architecture.encoder_decoder else TEXT_TO_LOSS,
+    _table,
     (_PREDICTS_TOKENS, _NEXT_IN_TEXT, _ONE_MATRIX_AT_EACH_END),
     uses_decoder=True,
     batched=True,
-    tables=(TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS),
+    tables=(TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS, SOUND_TO_LOSS, IMAGE_TO_LOSS),
     figures={
         TEXT_TO_LOSS.key: (
             _LOGITS,
             FigurePlan("deck-flat-logits", "shifted_logits", ("flat_logits",), "decks"),
             FigurePlan("deck-targets", "tokens", ("targets",), "decks"),
         ),
-        TARGET_TEXT_TO_LOSS.key: (
-            _LOGITS,
-            FigurePlan("deck-flat-logits", "logits", ("flat_logits",), "decks"),
-            FigurePlan("deck-targets", "targets", ("tokens",), "decks"),
+        TARGET_TEXT_TO_LOSS.key: _OF_TARGET_TEXT,
+        SOUND_TO_LOSS.key: (
+            FigurePlan("deck-sound", "sound", ("convolved", "strided", "heard"), "decks"),
+            *_OF_TARGET_TEXT,
+        ),
+        IMAGE_TO_LOSS.key: (
+            FigurePlan("deck-patches", "pixels", ("patches", "flat_patches", "patch_tokens"), "decks"),
+            FigurePlan("deck-class-token", "class_tokens", ("image_tokens", "final", "class_vectors"), "decks"),
+            FigurePlan("deck-classes", "class_vectors", ("logits",), "decks"),
         ),
     },
     levels=(
@@ -100,7 +197,12 @@ TOPIC = Topic(
             "text-to-loss",
             "text-to-loss",
             after=("whole-model",),
-            steps=(("tokens", "embedded", "logits"), ("shifted_logits", "targets", "flat_logits", "flat_targets")),
+            steps=(
+                ("tokens", "embedded", "logits"),
+                ("shifted_logits", "targets", "flat_logits", "flat_targets"),
+                ("sound", "convolved", "strided", "heard"),
+                ("pixels", "patches", "image_tokens", "class_vectors", "logits"),
+            ),
         ),
     ),
 )

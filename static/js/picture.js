@@ -16,7 +16,8 @@
 
     // A grid of labelled cells, in the places that the server has told.
     const build = (figure) => {
-      const { left, top, width, height, cells, first } = JSON.parse(figure.dataset.stage);
+      const { left, top, width, height, cells: lines, first } = JSON.parse(figure.dataset.stage);
+      const cells = lines.map((line) => line.split("|"));
       const grid = document.createElement("div");
       grid.className = "heat-grid";
       grid.setAttribute("role", "grid");
@@ -168,9 +169,16 @@
       }
     });
 
-    for (const figure of picture.querySelectorAll(".drawn")) build(figure);
+    // Only of the stages that have been looked at: a grid has thousands of cells.
+    const buildVisible = () => {
+      for (const figure of picture.querySelectorAll(".drawn:not(:has(.heat-grid))")) {
+        if (figure.offsetParent) build(figure);
+      }
+      mark();
+    };
+    picture.addEventListener("change", buildVisible);
     picture.querySelector(".by-keys").hidden = false;
-    mark();
+    buildVisible();
   };
 
   const armAll = () => {

@@ -54,6 +54,8 @@ GGUF_FILES = {
     "nothing but an architecture": gguf(keys=1, rest=LLAMA),
     "2^32 axes": gguf(keys=1, tensors=1, rest=LLAMA + text("t") + struct.pack("<I", 2**32 - 1)),
     "a tensor of 2^60 rows": gguf(keys=1, tensors=1, rest=LLAMA + tensor("token_embd.weight", (64, HUGE))),
+    "odd factors for RoPE": gguf(keys=1, tensors=1, rest=LLAMA + tensor("rope_freqs.weight", (HUGE,), 0, HUGE * 8)),
+    "factors of 0 for RoPE": gguf(keys=1, tensors=1, rest=LLAMA + tensor("rope_freqs.weight", (8,)) + bytes(99)),
     "one tensor twice": gguf(keys=1, tensors=2, rest=LLAMA + 2 * tensor("t", (4,))),
 }
 

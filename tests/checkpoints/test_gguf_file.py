@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.gguf_file import read_index
+from app.checkpoints.sources import SMOLLM2, open_checkpoint, smollm2_file
+from app.settings import PROJECT
 from tests.helpers.small_checkpoints import permuted, small_model, write_gguf
 
 
@@ -47,6 +51,22 @@ def test_rows_that_cut_through_a_permuted_head_are_put_in_order_first(tmp_path: 
     assert torch.equal(checkpoint.tensor("blk.0.attn_q.weight", slice(5, 37), slice(3, 9)), whole[5:37, 3:9])
 
 
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3 |= {"original_max_position_embeddings": 8192}
+
+
+def test_the_rope_factors_of_llama_3_are_recognized(tmp_path: Path) -> None:
+    """The file holds what the frequencies are divided by; other factors are refused."""
+    model = small_model("llama", attention_bias=False, mlp_bias=False, rope_parameters=LLAMA3)
+    path = write_gguf(model, tmp_path / "model.gguf")
+    rotary = opened(path).architecture.rotary
+    assert rotary is not None
+    assert {**rotary.scaling, "rope_theta": rotary.theta} == LLAMA3
+    model.model.rotary_emb.inv_freq[3] *= 0.9
+    with pytest.raises(CheckpointError, match="rope_freqs"):
+        opened(write_gguf(model, path))
+
+
 @pytest.mark.parametrize(
     ("stated", "named"),
     [
@@ -56,6 +76,7 @@ def test_rows_that_cut_through_a_permuted_head_are_put_in_order_first(tmp_path: 
         ({"llama.attention.value_length": 8}, "llama.attention.value_length"),
         ({"split.count": 3}, "split.count"),
         ({"llama.attention.head_count": [4, 4]}, "num_attention_heads"),
+        ({"llama.attention.key_length": 15}, "odd"),
     ],
 )
 def test_metadata_that_a_run_cannot_follow_is_refused_by_name(
@@ -65,3 +86,49 @@ def test_metadata_that_a_run_cannot_follow_is_refused_by_name(
     model = small_model("llama", attention_bias=False, mlp_bias=False)
     with pytest.raises(CheckpointError, match=named):
         opened(write_gguf(model, tmp_path / "model.gguf", **stated))
+
+
+@pytest.mark.slow
+def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
+    """Of its first, middle and last layer, and of a longer text with digits, accents and line breaks."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    path = smollm2_file()
+    assert path is not None
+    build: Any = AutoModelForCausalLM.from_config
+    load: Any = load_gguf_checkpoint
+    with torch.device("meta"):
+        empty = build(AutoConfig.from_pretrained(path.parent, gguf_file=path.name))
+    theirs = load(str(path), return_tensors=True, model_to_load=empty)["tensors"]
+    checkpoint = open_checkpoint(SMOLLM2, [])
+    for number in (0, 14, 29):
+        layer, weights = f"model.layers.{number}", checkpoint.layer_weights(number)
+        for name in "QKVO":
+            expected = theirs[f"{layer}.self_attn.{name.lower()}_proj.weight"]
+            assert torch.equal(getattr(weights, f"W_{name}"), expected.T)
+        for name in ("gate", "up", "down"):
+            assert torch.equal(getattr(weights, f"W_{name}"), theirs[f"{layer}.mlp.{name}_proj.weight"].T)
+        assert torch.equal(weights.attention_norm.scale, theirs[f"{layer}.input_layernorm.weight"])
+        assert torch.equal(weights.mlp_norm.scale, theirs[f"{layer}.post_attention_layernorm.weight"])
+    assert torch.equal(checkpoint.final_norm().scale, theirs["model.norm.weight"])
+    ids, embeddings = [504, 2644, 2, 504], theirs["model.embed_tokens.weight"]
+    assert torch.equal(checkpoint.embedding_rows(ids), embeddings[ids])
+    assert torch.equal(checkpoint.output_rows(slice(100, 200)), embeddings[100:200])
+    tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    text = (PROJECT / "docs" / "decisions.md").read_text()[:15_000] + "naïve 日本 2024-11-23 🙂\n\n<|im_end|>"
+    assert [token.id for token in checkpoint.tokens(text)] == tokenizer(text)["input_ids"]
+
+
+def test_the_header_is_walked_once(tmp_path: Path) -> None:
+    """A second start takes at most a tenth of a second; a changed file is walked again."""
+    path = smollm2_file()
+    assert path is not None
+    index = read_index(path)
+    started = time.perf_counter()
+    assert read_index(path) is index
+    assert time.perf_counter() - started < 0.1
+    changed = write_gguf(small_model("qwen2"), tmp_path / "model.gguf")
+    first = read_index(changed)
+    write_gguf(small_model("qwen3"), changed)
+    assert read_index(changed) is not first

@@ -172,3 +172,11 @@ def test_a_full_disk_is_noticed_before(hub: Hub, tmp_path: Path, monkeypatch: py
     with pytest.raises(CheckpointError, match="room"):
         fetch_checkpoint("org/small", tmp_path)
     assert not any("model-" in file for file in hub.fetched)
+
+
+@pytest.mark.parametrize("index", ["[]", "{", '{"weight_map": {"a": ["b"]}}', '{"weight_map": 3}'])
+def test_a_damaged_index_gets_one_sentence(hub: Hub, index: str, tmp_path: Path) -> None:
+    """It names the file."""
+    (hub.folder / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(CheckpointError, match=r"index\.json"):
+        fetch_checkpoint("org/small", tmp_path)

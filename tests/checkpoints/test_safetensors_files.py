@@ -91,6 +91,32 @@ def test_a_layer_and_each_head_have_the_weights_of_transformers_module(
             assert torch.equal(got[name], head_part), name
 
 
+# Readings of head 2's stored tensors that are right for another family, each with the right shape.
+WRONG_READINGS: dict[str, tuple[str, str, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "not turned": ("llama", "W_Q", lambda stored: stored[:, 32:48]),
+    "the rows of W_O": ("mistral", "W_O", lambda stored: stored[32:48]),
+    "key heads in turn": ("qwen2", "W_K", lambda stored: stored[0:16].T),
+    "d_h as d/H": ("qwen3", "W_Q", lambda stored: stored[32:56].T),
+    "Conv1D turned": ("gpt2", "W_O", lambda stored: stored[:, 32:48].T),
+    "matrix by matrix read head by head": ("gpt2", "W_Q", lambda stored: stored[:, 96:112]),
+    "head by head read matrix by matrix": ("gpt_neox", "W_Q", lambda stored: stored[32:48].T),
+    "grouped heads read head by head": ("phi3", "W_Q", lambda stored: stored[64:80].T),
+    "without Gemma's 1": ("gemma2", "g_X", lambda stored: stored),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_READINGS)
+def test_a_wrong_reading_gives_other_weights(wrong: str, saved: Callable[[str], tuple[Any, Checkpoint]]) -> None:
+    """Of the same shape, so that nothing else would show it."""
+    family, variable, read = WRONG_READINGS[wrong]
+    _model, checkpoint = saved(family)
+    weights = checkpoint.head_weights(LAYER, 2)
+    [part] = (part for part in weights.parts if part.variable == variable)
+    reading = read(checkpoint.tensor(part.stored.name))
+    assert reading.shape == weights.tensors[variable].shape
+    assert not torch.equal(reading, weights.tensors[variable])
+
+
 @pytest.mark.parametrize("family", FAMILY_CONFIGS)
 def test_norms_and_feed_forward_compute_what_transformers_modules_compute(
     family: str, saved: Callable[[str], tuple[Any, Checkpoint]]

@@ -47,13 +47,30 @@ def test_links_and_dots_lead_to_no_other_folder(folder: Path, tmp_path: Path) ->
     assert open_checkpoint(inside, [tmp_path, folder]).head_weights(0, 0)
 
 
+def test_a_cache_of_the_hub_has_links_to_its_files(folder: Path, tmp_path: Path) -> None:
+    """Files are called as their links are; they may be given one by one."""
+    commit, blobs = tmp_path / "models--org--name" / "snapshots" / "0123abc", tmp_path / "models--org--name" / "blobs"
+    commit.mkdir(parents=True)
+    shutil.copytree(folder / "llama", blobs)
+    shutil.copy(folder / "qwen2.gguf", blobs / "gguf")
+    for name in ("config.json", "model.safetensors"):
+        (blobs / name).rename(blobs / f"{name}-hash")
+        (commit / name).symlink_to(f"../../blobs/{name}-hash")
+    for source in (commit, commit / "model.safetensors"):
+        checkpoint = open_checkpoint(source, [tmp_path])
+        assert (checkpoint.name, checkpoint.revision) == ("org/name", "0123abc")
+        assert checkpoint.head_weights(0, 0)
+    (commit / "small.gguf").symlink_to("../../blobs/gguf")
+    assert open_checkpoint(commit / "small.gguf", [tmp_path]).name == "small"
+
+
 def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """SmolLM2 first; a checkpoint that is refused is missing, and the log says why without naming the folder."""
     refused = folder / "refused"
     refused.mkdir()
     (refused / "config.json").write_text('{"model_type": "mamba"}')
     listed = listed_checkpoints([folder])
-    assert [entry.key for entry in listed] == [SMOLLM2, "llama", "qwen2"]
+    assert sorted(entry.key for entry in listed) == ["llama", "qwen2", SMOLLM2]
     assert [(entry.layers, entry.heads, entry.is_quantized) for entry in listed] == [
         (30, 9, True), (2, 4, False), (2, 4, False)
     ]  # fmt: skip
@@ -62,6 +79,17 @@ def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCapture
         assert (checkpoint.name, checkpoint.is_quantized) == (entry.name, entry.is_quantized)
     assert "refused is of the type 'mamba'" in caplog.text
     assert str(folder) not in caplog.text
+
+
+def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path, tmp_path: Path) -> None:
+    """A commit is listed under the name of its repository."""
+    (tmp_path / "files").mkdir()
+    shutil.copy(folder / "qwen2.gguf", tmp_path / "files" / "small.gguf")
+    shutil.copytree(folder / "llama", tmp_path / "models--org--name" / "snapshots" / "0123abc")
+    assert [entry.name for entry in listed_checkpoints([tmp_path])][1:] == ["org/name", "small"]
+    assert listed_checkpoints([tmp_path / "missing"]) == listed_checkpoints([])
+    commit = tmp_path / "models--org--name" / "snapshots" / "0123abc"
+    assert open_checkpoint(commit, [tmp_path]).revision == "0123abc"
 
 
 def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,7 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def with_weights(rows: list[list[float]], tokens: tuple[str, ...]) -> HeadNumbers:
+def with_weights(rows: Sequence[Sequence[float]], tokens: tuple[str, ...]) -> HeadNumbers:
     """A causal head with these weights for these tokens."""
     return replace(made_head(len(rows), 4), weights=np.array(rows, np.float32), query_tokens=tokens, key_tokens=tokens)
 
@@ -126,18 +127,26 @@ def test_a_learned_sink_is_named_where_a_row_adds_up_to_less() -> None:
 
 def test_the_first_tokens_share_is_explained_where_it_is_large() -> None:
     """Not of two tokens, where even sharing gives it half, nor of a head that looks elsewhere."""
-    resting = [[1, 0, 0, 0], [0.9, 0.1, 0, 0], [0.9, 0, 0.1, 0], [0.9, 0, 0, 0.1]]
+    resting = [[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.9, 0, 0.1, 0], [0.9, 0, 0, 0.1]]
     assert len(first_token_sentences(with_weights(resting, ("a", "b", "c", "d")))) == 2
     assert len(first_token_sentences(with_weights([[1, 0], [0.5, 0.5]], ("a", "b")))) == 1
-    assert len(first_token_sentences(with_weights(np.eye(4).tolist(), ("a", "b", "c", "d")))) == 1
+    identity = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    assert len(first_token_sentences(with_weights(identity, ("a", "b", "c")))) == 1
     assert first_token_sentences(made_head(1, 4)) == ()
 
 
 def test_the_picture_begins_with_a_row_that_says_something() -> None:
-    """The largest weight on an earlier token that isn't the first; in a text without one, the last row."""
-    head = with_weights([[1, 0, 0, 0], [0, 1, 0, 0], [0.5, 0.4, 0.1, 0], [0.9, 0.05, 0, 0.05]], ("a", "b", "c", "d"))
-    assert telling_row(head) == (2, 1)
+    """A token that looks back at one other than the first, rather among many keys; in a text without one, the last."""
+    few, many = [0.05, 0.95, 0, 0, 0, 0], [0.02, 0.02, 0.9, 0.02, 0.02, 0.02]
+    head = with_weights(
+        [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], few, [0.9, 0, 0, 0.1, 0, 0], [0, 0, 0, 0, 1, 0], many], tuple("abcdef")
+    )
+    assert telling_row(head) == (5, 2)
     assert telling_row(with_weights([[1, 0], [0.7, 0.3]], ("a", "b"))) == (1, 0)
+    assert telling_row(made_head(1, 4)) == (0, 0)
+    row = row_sentence(head, 4)
+    assert "itself" in row
+    assert row.count("“") == 1
 
 
 def test_a_reduced_picture_leads_to_rows_and_keys_of_the_text() -> None:
@@ -182,7 +191,7 @@ def test_the_table_of_numbers_comes_back_as_it_was() -> None:
 def test_every_picture_says_what_it_shows() -> None:
     """Its model, size and something of its numbers, in one or two sentences."""
     head = made_head(5, 4)
-    texts = [alt_text(head, stage) for stage in (*stages(head), "rest")]  # type: ignore[arg-type]
+    texts = [alt_text(head, stage) for stage in (*stages(head), "rest")]
     assert len(set(texts)) == 5
     assert all(text.startswith("A model, layer 1, head 2") and "5 queries" in text for text in texts)
 

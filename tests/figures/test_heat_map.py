@@ -13,10 +13,10 @@ from PIL import Image
 
 from app.figures.head_readout import cell_texts
 from app.figures.heat_map import (
+    HEAT_LEVELS,
     HUES,
-    LEVELS,
+    LIGHT_PAPER,
     MOST_CELLS,
-    PAPER,
     PNG_SCALE,
     HeadNumbers,
     cells,
@@ -75,6 +75,9 @@ def test_the_share_of_the_first_token_is_a_mean_over_the_later_ones() -> None:
     resting[:, 0] = 1
     assert first_token_share(replace(head, weights=resting)) == pytest.approx((1, expected))
     assert first_token_share(made_head(1, 4)) is None
+    window = np.triu(head.mask, -1)  # of two tokens
+    assert first_token_share(replace(head, mask=window)) is None
+    assert first_token_share(head.last_row()) == pytest.approx((head.weights[3, 0], 1 / 4))
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(48, 48), (49, 49), (130, 130), (1, 1000), (1, 48)])
@@ -102,7 +105,7 @@ def test_luminance_changes_steadily_from_the_paper_to_either_end() -> None:
     css = (PROJECT / "static" / "css" / "picture.css").read_text(encoding="utf-8")
     light, dark = (dict(re.findall(r"--(plus|minus): (#\w{6})", part)) for part in css.split("@media (prefers", 1))
     assert light == HUES
-    for paper, hues in ((PAPER, light), ("#17181b", dark)):
+    for paper, hues in ((LIGHT_PAPER, light), ("#17181b", dark)):
         for end in hues.values():
             assert len({end[at : at + 2] > paper[at : at + 2] for at in (1, 3, 5)}) == 1
             low, high = sorted((luminance(end), luminance(paper)))
@@ -142,7 +145,7 @@ def test_the_png_has_the_colours_of_the_numbers() -> None:
                 share = float(values[row, column] / largest)
                 colour = mixed(HUES["plus" if share > 0 else "minus"], abs(share))
                 wanted = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
-                assert np.abs(np.subtract(pixel, wanted)).max() <= 255 / LEVELS  # type: ignore[arg-type]
+                assert np.abs(np.subtract(pixel, wanted)).max() <= 255 / HEAT_LEVELS  # type: ignore[arg-type]
         corner = drawing.plot.right - 1.5 * cell, drawing.plot.y + 0.5 * cell
         box = [round(each * PNG_SCALE) for each in (corner[0], corner[1], corner[0] + cell / 2, corner[1] + cell / 2)]
         assert len(image.crop((box[0], box[1], box[2], box[3])).getcolors() or []) > 1

@@ -108,3 +108,18 @@ def test_a_drawing_that_may_not_compare_draws_each_width_as_one_stripe() -> None
     quiet = replace(LLAMA, worksheet=replace(LLAMA.worksheet, show_mismatches=False))
     boxes = right_stripes(quiet, queries=4096)
     assert boxes["W_Q"].part != boxes["W_Q"].rect
+
+
+@pytest.mark.parametrize(("worksheet", "heads"), [("cross-t5-small", 8), ("cross-bart-base", 12)])
+def test_cross_attention_has_stripes_in_both_texts(worksheet: str, heads: int) -> None:
+    """Queries are one of the decoder's heads, and keys and values of the encoder's output are another figure."""
+    variant = LIBRARY.variant(worksheet)
+    figures = [each for each in draw_figures(variant, variant.problem.answers) if each.key == "stripes"]
+    assert [{box.tensor for box in figure.boxes} for figure in figures] == [
+        {"input", "W_Q", "queries"},
+        {"encoded", "W_K", "W_V", "keys", "values"},
+    ]
+    for figure in figures:
+        for box in figure.boxes:
+            if box.tensor.startswith("W_"):
+                assert box.rect.width / width_of(box.part) == pytest.approx(heads)

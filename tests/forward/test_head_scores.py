@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from app.checkpoints.sources import open_checkpoint
 from app.forward.head_scores import PATTERNS, Pattern, best_heads, head_scores, pattern_definitions, pattern_names
+from app.forward.real_head import run_real_head
 
 TEXT = [5, 6, 7, 5, 6, 7, 8]  # 5 6 7 comes twice
 
@@ -84,3 +86,23 @@ def test_a_text_without_room_for_a_pattern_has_no_score_for_it(ids: list[int], m
 def test_every_pattern_has_a_name_and_a_definition() -> None:
     """In the order in which they are offered."""
     assert list(pattern_names()) == list(pattern_definitions()) == list(PATTERNS)
+
+
+@pytest.mark.slow
+def test_heads_that_others_have_found_are_found_in_smollm2() -> None:
+    """Previous token, itself and induction, which a forward pass written in numpy alone has shown, in any such text."""
+    text = "The cat sat on the mat because it was tired. The cat sat on the mat because it was warm."
+    scores = run_real_head(open_checkpoint("smollm2", []), text, layer=17, head=5).head_scores
+    assert {(score.layer, score.head) for score in scores} == {
+        (layer, head) for layer in range(18) for head in range(9)
+    }
+    expected: dict[Pattern, tuple[int, int, float]] = {
+        "previous": (16, 0, 0.78),
+        "repeats": (17, 5, 0.68),
+        "back": (13, 8, 0.98),
+        "itself": (11, 6, 0.74),
+    }
+    for pattern, (layer, head, value) in expected.items():
+        best = best_heads(scores, pattern, 1)[0]
+        assert (best.layer, best.head) == (layer, head)
+        assert best.value == pytest.approx(value, abs=0.01)

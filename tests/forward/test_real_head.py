@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from app.checkpoints.checkpoint import Checkpoint
+from app.checkpoints.checkpoint import Checkpoint, LayerWeights
 from app.checkpoints.sources import open_checkpoint
-from app.forward.hidden_states import HiddenStates, hidden_state, likelihood
+from app.forward.hidden_states import HiddenStates, embeddings, hidden_state, likelihood, run_layer
 from app.forward.lines import ForwardError
 from app.forward.real_head import SAVED, RealHead, run_real_head, save_npz
 from tests.helpers.real_checkpoints import letters, observe, relative_error, saved_checkpoint
@@ -62,6 +64,46 @@ def test_every_head_equals_transformers(family: str, stated: dict[str, Any], fir
             total += torch.from_numpy(run.arrays["output"])
         assert relative_error(total, observed.outputs[layer]) < MAX_ERROR
     assert likelihood(checkpoint, TEXT, states=states) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
+
+
+def head_by_head(w: LayerWeights) -> LayerWeights:
+    """The matrices of a fused one that lies head by head, read as if it lay matrix by matrix."""
+    by_head = [matrix.reshape(len(matrix), 4, -1) for matrix in (w.W_Q, w.W_K, w.W_V)]
+    queries, keys, values = torch.stack(by_head, 2).flatten(1).chunk(3, 1)
+    return replace(w, W_Q=queries, W_K=keys, W_V=values)
+
+
+def swapped(matrix: torch.Tensor) -> torch.Tensor:
+    """The columns of two key heads in the wrong order."""
+    return matrix.view(len(matrix), 2, -1).flip(1).flatten(1)
+
+
+def without_offset(w: LayerWeights) -> LayerWeights:
+    return replace(w, attention_norm=replace(w.attention_norm, scale=w.attention_norm.scale - 1))
+
+
+# For each family a mistake that changes no shape.
+MISREAD: dict[str, Callable[[LayerWeights], LayerWeights]] = {
+    "llama": lambda w: replace(w, W_K=swapped(w.W_K)),
+    "mistral": lambda w: replace(w, W_O=w.W_O.T),
+    "qwen2": lambda w: replace(w, b_K=None if w.b_K is None else 0 * w.b_K),
+    "qwen3": lambda w: replace(w, g_Q=None if w.g_Q is None else torch.ones_like(w.g_Q)),
+    "gpt2": lambda w: replace(w, W_Q=w.W_Q.T),
+    "gpt_neox": head_by_head,
+    "phi3": lambda w: replace(w, W_K=w.W_V, W_V=w.W_K),
+    "gemma2": without_offset,
+}
+
+
+@pytest.mark.parametrize("family", FAMILY_CONFIGS)
+def test_weights_that_are_misread_are_noticed(family: str, tmp_path: Path) -> None:
+    """Key heads in the wrong order, a square matrix turned, a bias or gain left out, fused matrices cut otherwise."""
+    model = small_model(family)
+    checkpoint, ids = saved_checkpoint(model, tmp_path), [token.id for token in letters(TEXT)]
+    weights, expected = checkpoint.layer_weights(0), observe(model, ids).inputs[1]
+    x = embeddings(checkpoint, ids)
+    assert relative_error(run_layer(checkpoint, 0, weights, x)[0].detach(), expected) < MAX_ERROR
+    assert relative_error(run_layer(checkpoint, 0, MISREAD[family](weights), x)[0], expected) > 10 * MAX_ERROR
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
@@ -191,7 +233,7 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path
     checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
     reports: list[tuple[int, int]] = []
     ids = [token.id for token in letters(TEXT)]
-    states = HiddenStates(max_bytes=3 * 4 * len(ids) * 64)
+    states = HiddenStates(3 * 4 * len(ids) * 64, max_weight_bytes=0)
     first = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
     again = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
     assert reports == [(0, 1), (1, 1), (0, 0)]
@@ -200,6 +242,24 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path
     for text in ("another one", "one more of them"):
         hidden_state(checkpoint, [token.id for token in letters(text)], 2, states=states)
     assert states.bytes <= states.max_bytes
+
+
+def test_another_sentence_reads_no_weights_of_a_small_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one checkpoint are kept; of a larger model, or without a place for them, they are read each time."""
+    checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
+    read: list[int] = []
+    from_file = checkpoint.layer_weights
+
+    def note(layer: int) -> LayerWeights:
+        read.append(layer)
+        return from_file(layer)
+
+    monkeypatch.setattr(checkpoint, "layer_weights", note)
+    for states, expected in ((HiddenStates(), [0, 1]), (HiddenStates(max_weight_bytes=1000), [0, 1, 0, 1])):
+        read.clear()
+        outputs = [hidden_state(checkpoint, ids, 2, states=states).x for ids in ([1, 2, 3], [1, 2, 4])]
+        assert read == expected
+        np.testing.assert_array_equal(outputs[0][:2], outputs[1][:2])
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
@@ -258,6 +318,17 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
         run_real_head(
             saved_checkpoint(small_model("gpt2"), tmp_path), arguments.pop("text"), report=report, **arguments
         )
+
+
+def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU that others use, too."""
+
+    def run_out(*_arguments: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("app.forward.hidden_states.run_layer", run_out)
+    with pytest.raises(ForwardError, match="bytes"):
+        run_real_head(saved_checkpoint(small_model("llama"), tmp_path), TEXT, layer=1, head=0)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -100,6 +100,14 @@ def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
         "disagreements": [],
         "row_sums": [1.0, 1.0],
         "picture": {"head": 0, "side": 1, "cells": [[1.0, 0.0], [0.25, 0.75]]},
-        "lines": [{"code": "Q = X @ W_Q", "makes": "queries", "comment": "<shape & all>"}],
+        "lines": [
+            {
+                "code": "Q = X @ W_Q",
+                "makes": "queries",
+                "names": ["Q"],
+                "comment": "<shape & all>",
+                "shapes": [head["queries"]],
+            }
+        ],
         "notes": [],
     }

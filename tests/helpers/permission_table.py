@@ -51,9 +51,11 @@ TABLE: dict[str, Row] = {
     "POST /runs/{run_id}/cancel": ALL_404,
     "GET /runs/{run_id}/agreement": ALL_404,
     "GET /runs/{run_id}/weights.png": ALL_404,
+    "GET /runs/{run_id}/notebook.ipynb": ALL_404,
     "GET /heads": ALL_200,
     "POST /heads": ALL_422,  # without a sentence
     "GET /heads/{key}": ALL_404,
+    "GET /heads/{key}/notebook.ipynb": ALL_404,
     "GET /heads/{key}/picture": ALL_404,
     "GET /heads/{key}/picture/rows/{row:int}": ALL_404,
     "GET /heads/{key}/picture/{stage}.{kind}": ALL_404,
@@ -266,6 +268,7 @@ class TwoCourses:
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
             "{run_id}": "no-such-run", "{page}": 1, "{what}": "check", "{material_id:int}": material.id,
+            "{row:int}": 0, "{kind}": "png", "{stage}": "scores",
         }  # fmt: skip
 
     def path(self, route: str) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from app.checkpoints.checkpoint import StoredPart, StoredTensor, Token
 from app.checkpoints.sources import ListedCheckpoint
 from app.forward.lines import ProgramLine
-from app.forward.real_head import RealHead
+from app.forward.real_head import RealHead, SdpaComparison
 from app.models.read_config import build_architecture
 from tests.helpers.shipped import LIBRARY
 
@@ -69,7 +69,10 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
         architecture=architecture, layer=layer, head=head, kv_head=kv_head,
         tokens=tuple(tokens), parts=parts,
         device="cpu", device_name="a processor that is not there", dtype="float32", milliseconds=1.5,
-        peak_bytes=None, arrays=arrays, layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
+        peak_bytes=None, needed_bytes=5_600_000, arrays=arrays,
+        layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
         parameters={}, lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
         head_scores=(),
+        sdpa=SdpaComparison(0.5, 0.25, 8 * n * n + 256 * n, 256 * n, None, None, needs_mask=False,
+                            largest_difference=2e-7, tolerance=1e-5),
     )  # fmt: skip

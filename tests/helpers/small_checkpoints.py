@@ -92,6 +92,11 @@ def write_gguf(model: Any, path: Path, **metadata: Any) -> Path:
     for key, value in stated.items():
         add: Any = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string, list: writer.add_array}
         add[type(value)](key, value)
+    scaling = config.rope_parameters
+    if scaling["rope_type"] == "llama3":
+        plain = scaling["rope_theta"] ** -(torch.arange(0, 16, 2) / 16)
+        writer.add_tensor("rope_freqs.weight", (plain / model.model.rotary_emb.inv_freq).numpy())
+        writer.add_float32(f"{family}.rope.freq_base", scaling["rope_theta"])
     for name, tensor in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue

@@ -12,9 +12,10 @@ import pytest
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.topics.registry import TOPICS
+from simulation.misconception_students import right_sheet, typed_texts
 from tests.helpers.shipped import LIBRARY
 
-Boxes = dict[str, int]
+Boxes = dict[str, int | str]
 
 
 class Student(NamedTuple):
@@ -41,6 +42,11 @@ def dims(*lengths: int | None, of: str) -> Boxes:
 def counts(**numbers: int) -> Boxes:
     """These counts."""
     return {f"{key}.count": number for key, number in numbers.items()}
+
+
+def patterns(**typed: str) -> Boxes:
+    """These patterns, by what they compute."""
+    return {f"{key}_pattern.choice": text for key, text in typed.items()}
 
 
 def on(worksheet: str, **wrong: Boxes) -> list[Student]:
@@ -473,6 +479,43 @@ STUDENTS = [
             **shape(13 * 39, None, "flat_logits"), "flat_targets.dim0": 13 * 39,
         },
     ),
+    # 6 images of 224 × 224 pixels, in 14 × 14 patches of 16 × 16, on the way to 1000 classes in ViT base: d = 768.
+    *on(
+        "loss-vit-base",
+        class_token_forgotten=dims(None, 196, of="image_tokens final"),
+        patch_size_for_patches={
+            **dims(None, None, 16, 16, of="patches"), **dims(None, 256, of="patch_tokens"),
+            **dims(None, 257, of="image_tokens final"),
+        },
+        token_for_each_pixel={
+            **dims(None, None, 224, 224, of="patches"), **dims(None, 50_176, of="patch_tokens"),
+            **dims(None, 50_177, of="image_tokens final"),
+        },
+        channels_last={**dims(None, 224, 224, 3, of="pixels"), **dims(None, 14, 14, 768, of="patches")},
+        convolution_keeps_channels=dims(None, 3, of="patches"),
+        class_for_each_token=shape(6 * 197, None, "class_vectors", "logits"),
+    ),
+    # 3000 frames with 80 mel bins, of which a convolution leaves 1500, in Whisper tiny: d = 384.
+    *on(
+        "loss-whisper-tiny",
+        channels_last={
+            **dims(None, 3000, 80, of="sound"), **dims(None, 3000, 384, of="convolved"),
+            **dims(None, 1500, 384, of="strided"),
+        },
+        convolution_keeps_channels={
+            **dims(None, 80, of="convolved strided"), **dims(None, None, 80, of="heard"),
+        },
+        stride_overlooked={**dims(None, None, 3000, of="strided"), **dims(None, 3000, of="heard")},
+        halved_twice={
+            **dims(None, None, 1500, of="convolved"), **dims(None, None, 750, of="strided"),
+            **dims(None, 750, of="heard"),
+        },
+    ),
+    # DeepSeek-V2-Lite, 27 layers of 16 heads, whose keys have 192 dimensions and values 128, after 2000 tokens.
+    *on(
+        "model-costs-deepseek-v2-lite",
+        keys_in_a_latent_cache=counts(decode_flops=4_902_617_088 + 2 * 27 * 16 * 2001 * (192 + 128)),
+    ),
     # Head 10 of 16 in Qwen3 0.6B, which reads key/value head 5 of 8: d = 1024, d_h = 128.
     *on(
         "stored-qwen3-0.6b",
@@ -564,6 +607,34 @@ STUDENTS = [
             **dims(1, 8, 100, 64, of="grouped_keys"),
         },
     ),
+    # Six inputs of 50 tokens in GPT-2 again.
+    *on(
+        "index-gpt2",
+        result_axes_swapped=patterns(scores="bhqd,bhkd->bhkq", sums="bhqk,bhkd->bhdq"),
+        one_name_for_two_axes=patterns(scores="bhtd,bhtd->bhtt"),
+        second_operand_transposed=patterns(scores="bhqd,bhdk->bhqk"),
+        summed_axis_kept={
+            **patterns(scores="b h q d, b h k d -> b h q k d", projection="b n d, d c -> b n d c"),
+            "summed_in_own_scores.choice": 4,
+        },
+        batch_axis_dropped=patterns(scores="hqd,hkd->hqk", sums="hqk,hkd->hqd", merge="h n d -> n (h d)"),
+        tokens_summed=patterns(scores="bhdq,bhdk->bhqk", sums="bhqk,bhqd->bhkd"),
+        unshared_axes_summed={"summed_in_context_by_token.choice": 3},
+        result_order_ignored={
+            **dims(6, 50, 12, 64, of="queries_by_head"), **dims(6, 12, 50, 64, of="context_by_token"),
+        },
+        shared_axes_summed={**patterns(scores="bhqd,bhkd->qk"), "summed_in_own_scores.choice": 1},
+        group_order_swapped=patterns(merge="b head n width -> b n (width head)"),
+        weights_for_each_input=patterns(projection="bnd,bdc->bnc"),
+    ),
+    # In Llama 3.2 1B, 32 heads of 64 features; 8 groups of 4 query heads.
+    Student("index-llama-3.2-1b", "axes-in-brackets-added", dims(9, 100, 32 + 64, of="joined_context")),
+    Student("index-llama-3.2-1b", "group-order-swapped", patterns(repeat="b g n d -> b (copy g) n d")),
+    Student(
+        "index-llama-3.2-1b",
+        "one-kv-per-query-head",
+        {**dims(9, 32, 100, 64, of="keys_by_head"), "keys.dim2": 2048, **patterns(grouped="grqd,grkd->grqk")},
+    ),
     Student("latent-deepseek-v2-lite", "keys-without-rotary-part", shape(None, 16 * 128, "queries", "keys")),
     # One rotary key of 64 for all 16 heads, next to 16 parts of 128.
     Student("latent-deepseek-v2-lite", "rotary-part-counted-once", shape(None, 16 * 128 + 64, "keys")),
@@ -607,8 +678,8 @@ STUDENTS = [
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
     """That one misconception, and nothing that only follows from it."""
     variant = LIBRARY.variant(student.worksheet, student.model, student.tokens)
-    right = dict(variant.key)
-    report = grade(variant, {box: str(number) for box, number in {**right, **student.wrong}.items()})
+    right = typed_texts(variant, right_sheet(variant))
+    report = grade(variant, {**right, **{box: str(wrong) for box, wrong in student.wrong.items()}})
     assert report.diagnosis is not None
     assert (report.diagnosis.key, report.diagnosis.also) == (student.misconception, ())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from app.grading.grade import Mark, grade
 from app.models.architecture import MAX_TOKENS
@@ -157,3 +158,33 @@ def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Libr
     """The words of a typed sum of letters, not its number, decide; see the marks in tests/grading."""
     variant = library.variant("letters-llama-7b", None, tokens)
     assert kinds(variant, "values.columns", "T", "d_h") == ["wrong", "right"]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "box", "sizes"),
+    [
+        ("same-shapes-gpt2", "softmax_dim.count", (2, 3, 4)),
+        ("same-shapes-gpt2", "softmax_dim_batched.count", (2, 3, 4, 5)),
+        ("stored-qwen3-0.6b", "q_dim.count", (2, 3)),
+        ("stored-of-a-model", "o_dim.count", (2, 3)),
+    ],
+)
+def test_a_dimension_is_read_as_torch_reads_it(library: Library, sheet: str, box: str, sizes: tuple[int, ...]) -> None:
+    """From the last one if it is negative; one that torch does not have is no mistake in the shapes if so."""
+    variant, tensor = library.variant(sheet), torch.zeros(sizes)
+    right = tensor.sum(dim=variant.key[box]).shape
+    for dim in range(-len(sizes), len(sizes)):
+        expected = "right" if tensor.sum(dim=dim).shape == right else "wrong"
+        assert kinds(variant, box, str(dim), str(dim).replace("-", "\u2212")) == [expected] * 2, dim
+    mark = mark_of(variant, box, str(-len(sizes) - 1))
+    assert (mark.kind, "counted from 0" in mark.message) == ("unreadable", True)
+
+
+def test_a_box_is_called_what_its_number_is(library: Library) -> None:
+    """An index or a length is no count; other counts are."""
+    for sheet, row, name in (
+        ("same-shapes-gpt2", "softmax_dim", "dim"), ("same-shapes-gpt2", "viewed_head", "head"),
+        ("stored-qwen3-0.6b", "k_start", "start"), ("costs-llama-7b", "keys_flops", "count"),
+    ):  # fmt: skip
+        variant = library.variant(sheet)
+        assert variant.axis(variant.blanks_by_name[f"{row}.count"]) == name

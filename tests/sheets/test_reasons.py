@@ -17,7 +17,7 @@ from app.shapes.table import Count, Tensor
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet, WorksheetError
-from app.topics.registry import TOPICS, possible_tokens, topic_for
+from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown, possible
 from tests.helpers.shipped import LIBRARY, MODELS, UNLIKE_MODELS
@@ -39,7 +39,7 @@ def sheets(topic: str, models: str, answers: Answers, tokens_are: TokensAre) -> 
             worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, tokens_are=tokens_are,
                                   bug=bug_shown(table))  # fmt: skip
             model = Model("model", "The model", "", "", architecture, "{}")
-            yield Variant(worksheet, model, architecture.check_tokens(tokens), LIBRARY.wording)
+            yield Variant(worksheet, model, check_topic_tokens(topic, architecture, tokens), LIBRARY.wording)
 
 
 def number(text: str) -> int:

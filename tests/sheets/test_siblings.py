@@ -59,6 +59,16 @@ def test_the_classic_sheet_is_told_whole_in_other_numbers_with_every_seed() -> N
     assert [sibling(variant, LIBRARY.models, seed, "numbers") for seed in range(1, 9)] == others
 
 
+def test_a_full_window_has_a_sibling_with_another_full_window() -> None:
+    """All of its rows are told, and it drops a key as well."""
+    variant = LIBRARY.variant("decode-mistral-7b")
+    for seed in range(1, 4):
+        other = sibling(variant, LIBRARY.models, seed, "numbers")
+        assert other is not None
+        assert other.table.key == variant.table.key == "windowed-decode-step"
+        assert rows_to_tell(variant, other) == variant.problem.rows
+
+
 def test_what_an_author_wrote_about_a_model_is_left_out() -> None:
     """Nor is a fact hidden that the author left out to be worked out from it."""
     variant = own_sheet(LIBRARY, introduction="LLaMA has 32 heads.", hidden_facts=["head-dimension"], tokens=77)

@@ -123,7 +123,7 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     known["parameter_sentences: fact.key"] = constructed_keys("app.shapes.parameter_inventory", known, "Fact")
     known["wording: answer.reason"] = set[str]().union(
         *(constructed_keys(name, known, "Unreadable", "CannotReadError") for name in app_modules()
-          if name.startswith(("app.algebra", "app.sheets")))
+          if name.startswith(("app.algebra", "app.shapes", "app.sheets")))
     )  # fmt: skip
     return known
 

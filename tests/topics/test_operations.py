@@ -20,11 +20,15 @@ from app.shapes.operation import (
     BroadcastAdd,
     BroadcastMultiply,
     Concat,
+    Convolve,
+    Einsum,
+    First,
     Gate,
     LargestWeights,
     Lookup,
     Matmul,
     Operation,
+    Rearrange,
     Repeat,
     Reshape,
     Rope,
@@ -63,6 +67,8 @@ CALLED: Mapping[str, Callable[..., object]] = {
     "layer_norm": lambda numbers: torch.nn.functional.layer_norm(numbers, numbers.shape[-1:]),
     "same": torch.clone,
     "RoPE": rope,
+    "conv1d": torch.nn.functional.conv1d,
+    "conv2d": lambda numbers, kernel, stride: torch.nn.functional.conv2d(numbers, kernel, stride=int(stride)),
     "shift_right": lambda ids: torch.nn.functional.pad(ids[:, :-1], (1, 0)),
 }
 
@@ -96,6 +102,19 @@ def one_head_by_einsum(product: Matmul, left: Numbers, right: Numbers, sizes: Ma
     return rearrange(left @ split, f"h {rows} e -> {rows} (h e)")
 
 
+def by_pattern(
+    operation: Operation, operands: list[Numbers], shape: tuple[int, ...], sizes: Mapping[str, int]
+) -> Numbers:
+    """What einsum, rearrange and repeat make of the operands, with the axes of the line that the sheet shows."""
+    if isinstance(operation, Einsum):
+        return einsum(*operands, operation.pattern)
+    sides = zip((*operation.operand_sides[0], *operation.sides), (*operands[0].shape, *shape), strict=True)
+    lengths = {side: length for side, length in sides if "(" not in side}
+    if isinstance(operation, Rearrange):
+        return rearrange(operands[0], operation.pattern, **lengths)
+    return repeat(operands[0], operation.pattern, **lengths, r=sizes["H"] // sizes["G"])
+
+
 def executed(table: TensorTable, sizes: Mapping[str, int]) -> int:
     """Make every tensor of a table out of random ones; each has the declared shape. How many were made."""
     shapes, made = table.shapes(sizes), dict[str, Numbers]()
@@ -116,6 +135,8 @@ def executed(table: TensorTable, sizes: Mapping[str, int]) -> int:
             parts = rearrange(operands[0], "n (h u) -> n h u", h=sizes["H"])
             beside = operands[1][:, None].expand(-1, sizes["H"], -1)
             result = rearrange(torch.cat((parts, beside), dim=-1), "n h k -> n (h k)")
+        elif operation.shows_pattern:
+            result = by_pattern(operation, operands, shapes[each.key], sizes)
         else:
             result = by_line_of_torch(each, made, sizes, shape)
         assert tuple(result.shape) == shapes[each.key], (table.key, each.key)
@@ -209,6 +230,11 @@ def test_every_operation_makes_the_shapes_that_its_table_declares(topic: str) ->
         (Lookup, "tokens embedding", "n i v d -> n d"),
         (LargestWeights, "logits", "N e -> N k"),
         (Slice, "logits", "b n v -> b s w"),
+        (First, "final", "b n d -> b n d"),
+        (First, "final", "b n d -> d b"),
+        (Convolve, "sound W_conv", "b m t, d n k -> b d t"),
+        (Convolve, "sound W_conv", "b m t, d m k -> b t d"),
+        (Convolve, "sound", "b m t -> b d t"),
         (SelectRows, "input", ""),
         (AddExperts, "", "m d -> n d"),
     ],

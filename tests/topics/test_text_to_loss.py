@@ -52,10 +52,10 @@ def built(class_name: str, fields: dict[str, int]) -> Any:
     return model_class(model_class.config_class(**fields)).eval()
 
 
-def sheet_of(model: Any) -> tuple[dict[str, int], Shapes]:
+def sheet_of(model: Any, tokens: int = TOKENS) -> tuple[dict[str, int], Shapes]:
     """The sizes and the shapes of a model's sheet."""
     fields = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    problem = problem_for("text-to-loss", build_architecture(fields, "The model"), (), TOKENS)
+    problem = problem_for("text-to-loss", build_architecture(fields, "The model"), (), tokens)
     return dict(problem.sizes), problem.table.shapes(problem.sizes)
 
 
@@ -110,19 +110,96 @@ def test_the_loss_of_a_decoder_needs_no_shift_of_its_logits(class_name: str, fie
     assert torch.allclose(cross_entropy(made["flat_logits"], made["flat_targets"]), result.loss, atol=1e-6)
 
 
-def test_only_language_models_have_a_sheet() -> None:
+IMAGES = [(224, 16, 3, 1000), (32, 4, 1, 10), (30, 7, 3, 5)]  # side, side of a patch, channels, classes
+
+
+@pytest.mark.parametrize(("image", "patch", "channels", "classes"), IMAGES)
+def test_the_loss_of_an_image_classifier_is_that_of_its_class_token(
+    image: int, patch: int, channels: int, classes: int
+) -> None:
+    """224 × 224 pixels become 197 tokens; pixels beyond the last whole patch are left out."""
+    fields = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1, "intermediate_size": 20}
+    model = built(
+        "ViTForImageClassification",
+        {**fields, "image_size": image, "patch_size": patch, "num_channels": channels, "num_labels": classes},
+    )
+    tokens = (image // patch) ** 2 + 1
+    sizes, shapes = sheet_of(model, tokens)
+    torch.manual_seed(0)
+    pixels, labels = torch.rand(sizes["B"], channels, image, image), torch.randint(classes, (sizes["B"],))
+    embeddings = model.vit.embeddings
+    with torch.no_grad():
+        result = model(pixels, labels=labels)
+        patches = embeddings.patch_embeddings.projection(pixels)
+        embedded = embeddings(pixels) - embeddings.position_embeddings
+        final = model.vit(pixels).last_hidden_state
+    flat = patches.reshape(*patches.shape[:2], -1)
+    class_tokens = embeddings.cls_token.expand(sizes["B"], -1, -1)
+    made = {
+        "pixels": pixels, "W_patch": embeddings.patch_embeddings.projection.weight, "patches": patches,
+        "flat_patches": flat, "patch_tokens": flat.transpose(1, 2), "class_tokens": class_tokens,
+        "image_tokens": embedded, "final": final, "class_vectors": final[:, 0], "classifier": model.classifier.weight.T,
+        "logits": result.logits, "classes": labels,
+    }  # fmt: skip
+    assert of_sheet(made) == shapes
+    assert shapes["image_tokens"][1] == sizes["N"] == tokens
+    assert torch.allclose(embedded, torch.cat((class_tokens, flat.transpose(1, 2)), dim=-2), atol=1e-6)
+    assert torch.allclose(model.classifier(made["class_vectors"]), result.logits, atol=1e-6)
+    assert torch.allclose(cross_entropy(made["logits"], labels), result.loss, atol=1e-6)
+
+
+@pytest.mark.parametrize(("positions", "bands"), [(1500, 80), (20, 7)])
+def test_a_convolution_halves_the_frames_of_sound(positions: int, bands: int) -> None:
+    """3000 frames become the 1500 tokens of Whisper's encoder, whose decoder is trained like any other."""
+    model = built(
+        "WhisperForConditionalGeneration",
+        {
+            "d_model": 12, "encoder_attention_heads": 3, "decoder_attention_heads": 3, "encoder_layers": 1,
+            "decoder_layers": 1, "vocab_size": 50, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "pad_token_id": 0,
+            "bos_token_id": 1, "eos_token_id": 1, "decoder_start_token_id": 2, "num_mel_bins": bands,
+            "max_source_positions": positions,
+        },
+    )  # fmt: skip
+    sizes, shapes = sheet_of(model)
+    targets, encoder = some_ids(sizes), model.model.encoder
+    sound = torch.rand(sizes["B"], bands, 2 * positions)
+    with torch.no_grad():
+        convolved = encoder.conv1(sound)
+        strided = encoder.conv2(torch.nn.functional.gelu(convolved))
+        result = model(input_features=sound, labels=targets)
+    made = {
+        "sound": sound, "W_conv": encoder.conv1.weight, "convolved": convolved, "W_stride": encoder.conv2.weight,
+        "strided": strided, "heard": strided.transpose(1, 2), "targets": targets, "logits": result.logits,
+        "flat_logits": result.logits.reshape(-1, sizes["V"]), "flat_targets": targets.reshape(-1),
+    }  # fmt: skip
+    assert of_sheet(made) == {key: shapes[key] for key in made}
+    assert made["heard"].shape == result.encoder_last_hidden_state.shape
+    assert torch.allclose(cross_entropy(made["flat_logits"], made["flat_targets"]), result.loss, atol=1e-6)
+
+
+def test_every_model_with_a_sheet_predicts_tokens_or_classes() -> None:
     """Those whose logits are over the vocabulary, one embedding table before the layers and one matrix after them."""
     for a in possible("text-to-loss"):
+        if a.input == "image":
+            assert a.extra["labels"] > 1, a.name
+            continue
         assert a.has_lm_head, a.name
         assert a.causal or a.encoder_decoder, a.name
         assert a.all_sizes.get("d_emb", a.d) == a.d, a.name
 
 
-@pytest.mark.parametrize("model", ["bert-base", "modernbert-base", "vit-base"])
-def test_encoders_are_refused(model: str) -> None:
-    """They predict no next token."""
-    tokens = MODELS[model].fixed_tokens or 50
-    assert "does not predict a next token" in (refusal("text-to-loss", MODELS[model], tokens) or "")
+@pytest.mark.parametrize("model", ["bert-base", "modernbert-base"])
+def test_encoders_of_text_are_refused(model: str) -> None:
+    """They predict no next token, nor what an image shows."""
+    assert "neither a next token" in (refusal("text-to-loss", MODELS[model], 50) or "")
+
+
+@pytest.mark.parametrize(("class_name", "classes"), [("ViTModel", 1000), ("ViTForImageClassification", 1)])
+def test_a_model_of_images_without_classes_is_refused(class_name: str, classes: int) -> None:
+    """Nothing of such a model has a class for its target."""
+    fields = {**transformers.ViTConfig().to_dict(), "architectures": [class_name]}
+    fields["id2label"] = dict.fromkeys(range(classes), "a class")
+    assert "nor the class of an image" in (refusal("text-to-loss", build_architecture(fields, "The model"), 197) or "")
 
 
 def test_a_text_of_one_token_has_no_next_one() -> None:

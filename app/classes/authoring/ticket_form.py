@@ -119,9 +119,10 @@ def field_of_error(texts: TicketTexts, error: SettingError) -> str:
 
 
 def draft_ticket(texts: TicketTexts) -> Ticket:
-    """The ticket of a form for its preview, cut to what a ticket may hold; it need not be one that can be saved.
+    """The ticket of a form for its preview; it need not be one that can be saved.
 
-    A number of questions to pick that cannot be read is 0.
+    Questions are cut to what a ticket may hold, in number and in length; title and instruction are not. A number of
+    questions to pick that cannot be read, or has more than two digits, is 0.
     """
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0

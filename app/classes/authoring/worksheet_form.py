@@ -43,12 +43,13 @@ T = TypeVar("T")
 LINE_FIELDS = (
     "title", "model", "topic", "bug", "bug_caption", "bug_reason",
     "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
-    "tokens_are", "follow_share", "tolerance",
+    "tokens_are", "follow_share", "tolerance", "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
 BUG_FIELDS = ("bug", "bug_caption", "bug_reason")
 MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
 SWITCHES = ("kv_head_per_query_head", "show_hints", "show_drawing", "show_mismatches")  # "yes", or "" for no
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
+_PLACES = ("layer", "head")  # of a real head: numbers from 0
 _FIRST_TEXTS = {"questions": "text", "misconceptions": "name"}  # the first field of each entry of a list
 _MAX_DIGITS, _MAX_ECHOED = 9, 40
 _SHARE = re.compile(r"\d{1,3}(?:[.,]\d{1,15})?")
@@ -206,6 +207,7 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     settings["bug"] = bug_in(fields)
     if settings["bug"]:
         settings |= {name: fields[name] for name in BUG_FIELDS[1:]}
+    settings |= {"sentence": fields["sentence"], "checkpoint": fields["checkpoint"]}
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings |= {name: fields[name] == "yes" for name in SWITCHES}
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
@@ -224,6 +226,9 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
     for name, example in _NUMBERS.items():
         if fields[name] or name == "tokens":
             numbers[name] = _whole(fields[name], name, example)
+    for name in _PLACES:
+        if fields[name]:
+            numbers[name] = _whole(fields[name], name, 3)
     if ("tokens_from" in numbers) != ("tokens_to" in numbers):
         missing = "tokens_to" if "tokens_from" in numbers else "tokens_from"
         raise WorksheetFormError(missing, _("A range has two ends: fill in both, or neither."))
@@ -434,6 +439,9 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         "follow_share": _per_cent(worksheet.follow_share),
         "tolerance": _per_cent(worksheet.tolerance),
         **{name: _number_text(getattr(worksheet, name)) for name in _NUMBERS},
+        **{name: _number_text(getattr(worksheet, name)) if worksheet.sentence else "" for name in _PLACES},
+        "sentence": worksheet.sentence,
+        "checkpoint": worksheet.checkpoint,
         **{name: getattr(worksheet, name) for name in BUG_FIELDS},
         **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers", "tokens_are")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},

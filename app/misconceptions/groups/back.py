@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import HEADS, each, in_dimensions, on
+from app.models.architecture import Architecture
+
+
+def reads_no_image(architecture: Architecture) -> bool:
+    """Whether it predicts tokens: a model of images has one prediction for each image."""
+    return architecture.input != "image"
+
 
 GROUP = (
     Misconception(
@@ -42,6 +49,7 @@ GROUP = (
             **on("whole-model", each("d", "logits.columns", "last_logits.columns")),
             **on("text-to-loss", each("d", "logits.dim2", "shifted_logits.dim2", "flat_logits.columns")),
         },
+        reads_no_image,
     ),
     # Prediction and target of one position are the same token: nothing is dropped.
     Misconception(
@@ -52,7 +60,7 @@ GROUP = (
             each("N", "shifted_logits.dim1", "targets.columns") | each("B*N", "flat_logits.rows", "flat_targets.dim0"),
             each("N", "targets.columns") | each("B*N", "flat_targets.dim0"),
         ),
-        lambda architecture: not architecture.encoder_decoder,
+        lambda architecture: not architecture.encoder_decoder and reads_no_image(architecture),
     ),
     # A decoder's input is taken to be longer by its start token, or its logits to be shifted like those of GPT.
     Misconception(
@@ -79,6 +87,7 @@ GROUP = (
             | each("B", "flat_logits.rows", "flat_targets.dim0"),
             each("1", "logits.dim1"),
         ),
+        reads_no_image,
     ),
     # Each text is flattened by itself, .view(B, -1).
     Misconception(
@@ -89,11 +98,20 @@ GROUP = (
             {"flat_logits.rows": "B", "flat_logits.columns": "N*V - V"},
             {"flat_logits.rows": "B", "flat_logits.columns": "N*V"},
         ),
+        reads_no_image,
     ),
     Misconception(
         "targets-one-hot",
         165,
         on("text-to-loss", {"targets.columns": "V", "flat_targets.dim0": "V*right"}, {"flat_targets.dim0": "V*right"}),
+        reads_no_image,
+    ),
+    # The classifier is taken to read every token, as an LM head does.
+    Misconception(
+        "class-for-each-token",
+        190,
+        on("text-to-loss", each("B*N", "class_vectors.rows", "logits.rows"), {"logits.rows": "B*N"}),
+        lambda architecture: architecture.input == "image",
     ),
     # W_O is written like the other three, from d to d_v.
     Misconception(

@@ -106,6 +106,13 @@ GROUP = (
             {"decode_flops.count": "token_flops"},
         ),
     ),
+    # As if the cache held the keys and values of every head.
+    Misconception(
+        "keys-in-a-latent-cache",
+        198,
+        on("model-costs", {"decode_flops.count": "token_flops + 2*L*H*(N + 1)*(d_h + d_v)"}),
+        lambda architecture: architecture.has_latent_attention,
+    ),
     Misconception(
         "backward-costs-a-forward",
         159,

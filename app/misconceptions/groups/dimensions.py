@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception
+from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, each, in_dimensions, on
 from app.shapes.table import Blank, side_fields
 
@@ -21,6 +21,11 @@ def _broadcast(**shapes: str) -> dict[str, str]:
     """Overrides of all sides of the tensors of a sheet on broadcasting: padding_mask="B, N, 1, 1"."""
     sides = {key: shape.split(", ") for key, shape in shapes.items()}
     return {str(Blank(key, f)): s for key, of in sides.items() for f, s in zip(side_fields(len(of)), of, strict=True)}
+
+
+def in_patterns(**numbers: int) -> dict[str, tuple[Prediction, ...]]:
+    """Predictions for index notation: which option of each question is chosen, or which of its patterns is written."""
+    return on("index-notation", {f"{row}.choice": str(number) for row, number in numbers.items()})
 
 
 GROUP = (
@@ -177,4 +182,64 @@ GROUP = (
             _broadcast(both_masks="B, 1, 1, N", grown="N, 1"),
         ),
     ),
+    # Index notation. Patterns are named by their places in app/topics/index_notation.py.
+    Misconception("result-axes-swapped", 170, in_patterns(scores_pattern=2, sums_pattern=2, grouped_pattern=2)),
+    Misconception("one-name-for-two-axes", 171, in_patterns(scores_pattern=3, sums_pattern=3, grouped_pattern=3)),
+    # The transpose of Q · Kᵀ, written into the names.
+    Misconception("second-operand-transposed", 172, in_patterns(scores_pattern=4, sums_pattern=4, grouped_pattern=4)),
+    Misconception(
+        "summed-axis-kept",
+        173,
+        in_patterns(
+            projection_pattern=4,
+            scores_pattern=5,
+            sums_pattern=5,
+            grouped_pattern=5,
+            summed_in_scores=4,
+            summed_in_own_scores=4,
+            summed_in_context_by_token=5,
+        ),
+    ),
+    Misconception(
+        "batch-axis-dropped",
+        174,
+        in_patterns(projection_pattern=3, split_pattern=3, scores_pattern=6, sums_pattern=6, merge_pattern=3),
+    ),
+    Misconception(
+        "tokens-summed",
+        175,
+        in_patterns(scores_pattern=8, sums_pattern=8, summed_in_own_scores=3, summed_in_context_by_token=1),
+    ),
+    Misconception("unshared-axes-summed", 176, in_patterns(summed_in_scores=1, summed_in_context_by_token=3)),
+    # The sizes of the first operand in its order.
+    Misconception(
+        "result-order-ignored",
+        177,
+        on(
+            "index-notation",
+            {
+                "queries_by_head.dim1": "N",
+                "queries_by_head.dim2": "H",
+                "keys_by_head.dim1": "N",
+                "keys_by_head.dim2": "G",
+                "context_by_token.dim1": "H",
+                "context_by_token.dim2": "N",
+            },
+        ),
+    ),
+    Misconception(
+        "shared-axes-summed",
+        178,
+        in_patterns(
+            scores_pattern=7,
+            sums_pattern=7,
+            grouped_pattern=6,
+            summed_in_scores=2,
+            summed_in_own_scores=1,
+            summed_in_context_by_token=2,
+        ),
+    ),
+    Misconception("group-order-swapped", 179, in_patterns(split_pattern=2, merge_pattern=2, repeat_pattern=2)),
+    Misconception("weights-for-each-input", 180, in_patterns(projection_pattern=2)),
+    Misconception("axes-in-brackets-added", 181, on("index-notation", {"joined_context.dim2": "H + d_v"})),
 )

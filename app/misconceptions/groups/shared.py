@@ -39,7 +39,8 @@ GROUP = (
             f"attention-layer layer-parameters head-parameters parameter-count costs {SPLIT_HEADS} rotary-pairs growth"
             " stored-weights model-costs cache-tensor",
             Prediction(substitutions={"G": "H"}),
-        ),
+        )
+        | on("index-notation", {**each("H*d_h", "keys.dim2"), "keys_by_head.dim1": "H", "grouped_pattern.choice": "7"}),
         _has_grouped_queries,
     ),
     Misconception(

@@ -54,7 +54,8 @@ COMMON_FIELDS = """
     cache_implementation bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id
     initializer_range attention_dropout hidden_dropout classifier_dropout attn_pdrop embd_pdrop resid_pdrop
     task_specific_params id2label label2id num_labels problem_type return_dict output_attentions output_hidden_states
-    chunk_size_feed_forward language license
+    chunk_size_feed_forward language license is_llama_config transformers.js_config unsloth_version unsloth_fixed
+    do_sample max_length min_length max_new_tokens temperature top_k top_p repetition_penalty torchscript
 """
 # Fields that have to be absent, null or this value in every family.
 COMMON_FIXED: Mapping[str, object] = {
@@ -105,7 +106,7 @@ CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
         activation=("activation_function", "gelu_new"),
         fields="n_embd n_head n_layer n_inner n_positions n_ctx scale_attn_weights scale_attn_by_inverse_layer_idx "
         "reorder_and_upcast_attn summary_activation summary_first_dropout summary_proj_to_labels summary_type "
-        "summary_use_proj gradient_checkpointing",
+        "summary_use_proj gradient_checkpointing predict_special_tokens n_special _num_labels output_past",
         buffers=(".attn.bias", ".attn.masked_bias"),
     ),
     "gpt_neox": CheckpointRule(

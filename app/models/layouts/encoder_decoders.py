@@ -129,7 +129,7 @@ BART = Layout(
         "Model": TaskHead(),
     },
 )
-# Whisper hears 80 or 128 mel bands through two convolutions (Radford et al., arXiv:2212.04356).
+# Whisper hears 80 or 128 mel bins through two convolutions (Radford et al., arXiv:2212.04356).
 WHISPER = Layout(
     concat(
         tensor("encoder.conv1.weight", "d, bands, 3", ModelPart.CONVOLUTION),

@@ -18,10 +18,10 @@ from app.models.parameter_count import parameters_json
 from app.models.read_config import build_architecture
 from app.sheets.sheet_json import opened_rows, variant_json
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Model
+from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
-from app.web.heads.head_request import MAX_SENTENCE, HeadChoice, offered_checkpoints, run_choice
+from app.web.heads.head_request import HeadChoice, offered_checkpoints, run_choice
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
 from app.web.shared.services import Services, ServicesDep

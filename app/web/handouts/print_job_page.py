@@ -43,9 +43,10 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 
 @router.get("/handout/jobs/{key}")
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Show the progress of a handout; to htmx, which asks again by itself, only that part of the page.
+    """Show the progress of a handout, or how it ended; to htmx, which asks again by itself, only that part of the page.
 
-    A browser without script loads the page again every REFRESH_S seconds until the handout is ready or has failed.
+    A browser without script loads the page again every REFRESH_S seconds until the handout is ready or has failed. 404
+    for a handout that is expired, unknown or another teacher's.
     """
     job = _find_job(services, key, teacher)
     page = PrintJobPage(job, _problem(job))

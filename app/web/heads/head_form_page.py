@@ -11,8 +11,9 @@ from fastapi.responses import RedirectResponse
 
 from app.checkpoints.sources import ListedCheckpoint
 from app.forward.head_run import HeadNotRun
+from app.sheets.worksheet import MAX_SENTENCE
 from app.translation import gettext as _
-from app.web.heads.head_request import EXAMPLES, MAX_SENTENCE, HeadChoice, find_choice, offered_checkpoints, start_head
+from app.web.heads.head_request import EXAMPLES, HeadChoice, find_choice, offered_checkpoints, start_head
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice
@@ -24,7 +25,7 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
-MAX_NUMBER = 9999  # of a layer or head, as typed
+MAX_PLACE = 9999  # of a layer or head, as typed
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
     page = replace(page, form_secret=FormSecret.of(form).secret)
     if page.chosen is None:
         return render("heads/head_form.html", page, 422)
-    layer, head = (whole_number(text, MAX_NUMBER) for text in (page.layer, page.head))
+    layer, head = (whole_number(text, MAX_PLACE) for text in (page.layer, page.head))
     if (problem := _problem(page.chosen, sentence, layer, head)) or layer is None or head is None:
         wrong, text = problem or ("layer", "")
         return render("heads/head_form.html", replace(page, problem=text, wrong=wrong), 422)
@@ -90,7 +91,10 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
 
 
 def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: str) -> HeadFormPage:
-    """The form with these texts; an empty layer or head is that of the example."""
+    """The form with these texts; an empty layer or head is that of the example, 0 without one.
+
+    `checkpoint` is the key of the chosen weights; for any other text, they are the first that are offered.
+    """
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
@@ -98,7 +102,10 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
 
 
 def _problem(chosen: ListedCheckpoint, sentence: str, layer: int | None, head: int | None) -> tuple[str, str] | None:
-    """The field that cannot be used, and why; None if all can."""
+    """The first field that cannot be used, and why; None if all can.
+
+    A sentence may be neither empty nor longer than MAX_SENTENCE; layer and head are None where no number was typed.
+    """
     if not sentence:
         return "sentence", _("Type a sentence: its tokens are the rows of every matrix.")
     if len(sentence) > MAX_SENTENCE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -24,12 +25,12 @@ from app.store import Visitor
 from app.translation import gettext as _
 from app.web.heads.head_request import find_head, find_head_job
 from app.web.heads.picture_view import PictureView, picture_view
-from app.web.heads.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
+from app.web.shared.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
@@ -38,7 +39,6 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 # What each stage that is open lets the picture show.
 STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
-REFRESH_S = 2  # without script
 ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
 MAX_SKIPPED = 200  # characters of the list of skipped stages
 
@@ -53,6 +53,11 @@ class HeadPage:
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
+    scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
+    quantized: Annotated[
+        str, Doc("What the file holds in place of float32; empty for weights that are not quantized.")
+    ] = ""
+    facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format and time, by name.")] = ()
     picture: Annotated[PictureView | None, Doc("As much of the picture as may be seen yet; None for nothing.")] = None
     picture_after: Annotated[str, Doc("The key of the stage below which the picture is.")] = ""
     skipped: Annotated[str, Doc("The stages that were skipped, for the next form.")] = ""
@@ -66,10 +71,15 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, "all" for every one. `hint` is the level of a hint for the stage that is
-    asked. A browser without script loads the page again every REFRESH_S seconds until the head has run.
+    asked. A browser without script loads the page again every two seconds until the head has run.
     """
     job = find_head_job(services, key)
-    page = HeadPage(job, _problem_of(job), asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS))
+    page = HeadPage(
+        job,
+        _problem_of(job),
+        skipped=",".join(_skipped(skip)),
+        asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS),
+    )
     if job.ending == "ready":
         skipped, level = _skipped(skip), _hint_level(hint)
         page = _page(
@@ -83,10 +93,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
         )
         if not request.cookies.get(VISITOR_COOKIE):
             page = replace(page, form_secret=FormSecret.new().secret)
-    response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
-    if not (is_htmx(request) or job.ending):
-        response.headers["Refresh"] = str(REFRESH_S)
-    return response
+    return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 
 @router.post("/heads/{key}/stages/{stage}")
@@ -173,6 +180,13 @@ def _page(
         stages=views,
         parts=part_lines(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
+        scale_sentence=_scale_sentence(real_head),
+        quantized=_quantized_sentence(real_head) if real_head.is_quantized else "",
+        facts=(
+            (_("Device"), f"{real_head.device_name} ({real_head.device})"),
+            (_("Number format"), real_head.dtype),
+            (_("Time from input to output"), f"{real_head.milliseconds:.3g} ms"),
+        ),
         picture=picture_view(real_head, key, query, steps) if steps else None,
         picture_after=opened[-1] if opened else "",
         skipped=",".join(skipped),
@@ -189,6 +203,33 @@ def _model_of(real_head: RealHead) -> Model:
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
+
+
+def _quantized_sentence(real_head: RealHead) -> str:
+    """How many bits a stored weight of this head has, by the names of GGUF's types, such as Q4_1; or no number."""
+    dtypes = {part.stored.dtype for part in real_head.parts}
+    bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
+    if not bits:
+        return _("the file holds quantized weights, which are turned back into {dtype} for the run").format(
+            dtype=real_head.dtype
+        )
+    sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
+    return sentence.format(bits="/".join(bits), dtype=real_head.dtype)
+
+
+def _scale_sentence(real_head: RealHead) -> str:
+    """What makes a score of this model, with the number that it is divided or multiplied by."""
+    architecture = real_head.architecture
+    scale, d_h = architecture.score_scale, architecture.d_h
+    if scale.kind == "inverse-sqrt":
+        sentence = _(
+            "Each query meets each key in a dot product, divided here by √{d_h} = {root}. Dividing changes no shape."
+        )
+        return sentence.format(d_h=d_h, root=f"{d_h**0.5:.4g}")
+    if scale.kind == "none":
+        return _("Each query meets each key in a dot product. This model doesn’t scale it.")
+    sentence = _("Each query meets each key in a dot product, multiplied here by {scale}. That changes no shape.")
+    return sentence.format(scale=f"{scale.factor:.4g}")
 
 
 def _problem_of(job: Job) -> str:

@@ -18,14 +18,14 @@ from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.real_head import RealHead
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
 from app.machine.work_queue import Client
+from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.web.shared.services import Services
 
 # A warm head takes well under a second for a short sentence, of a deep layer a few. The result is kept for an hour, so
 # that not even a network that asks all the time fills the disk.
 HEAD_LIMITS = JobLimits(total=220, visitors=200, visitor=30, member=6, visitor_hourly=300, member_hourly=60)
-MAX_SENTENCE = 600  # characters
-MAX_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
+MAX_HEAD_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
 
 # Layer and head with which the form begins, by the key of listed weights: there the example's "it" looks at "cat".
 EXAMPLES: Mapping[str, tuple[int, int]] = {"smollm2": (13, 8)}
@@ -33,12 +33,31 @@ EXAMPLES: Mapping[str, tuple[int, int]] = {"smollm2": (13, 8)}
 
 @dataclass(frozen=True)
 class HeadChoice:
-    """Which head is to run over which sentence: a listed checkpoint's key, the sentence, layer and head from 0."""
+    """Which head is to run over which sentence: a listed checkpoint's key, the sentence, layer and head from 0.
+
+    `tokens` is how many the sentence should have, since a worksheet says so; 0 if nobody does.
+    """
 
     checkpoint: str
     sentence: str
     layer: int
     head: int
+    tokens: int = 0
+
+
+def choice_of_sheet(services: Services, variant: Variant) -> HeadChoice | None:
+    """The head that a worksheet with a sentence names; None if it names none or this server doesn't have its weights.
+
+    None, too, for a sheet with another model or number of tokens than the sentence has, and for weights that lack the
+    layer or head.
+    """
+    sheet = variant.worksheet
+    if not sheet.sentence or (variant.model.key, variant.tokens) != (sheet.model, sheet.tokens):
+        return None
+    listed = next((each for each in offered_checkpoints(services) if each.key == sheet.checkpoint), None)
+    if listed is None or sheet.layer >= listed.layers or sheet.head >= listed.heads:
+        return None
+    return HeadChoice(sheet.checkpoint, sheet.sentence, sheet.layer, sheet.head, sheet.tokens)
 
 
 def start_head(
@@ -73,13 +92,19 @@ def start_head(
 def run_queued_real_head(services: Services, task: Task) -> bytes:
     """The result of a queued head as bytes; raises ValueError, whose text the page shows, if it cannot be run."""
     choice = HeadChoice(**task.arguments)
-    return run_choice(services, choice, client=task.client, check=task.check, report=task.report).to_bytes()
+    head = run_choice(services, choice, client=task.client, check=task.check, report=task.report)
+    if choice.tokens not in (0, len(head.tokens)):
+        problem = _(
+            "The worksheet says {said} tokens, but these weights make {count} of its sentence: tell its author."
+        )
+        raise ValueError(problem.format(said=choice.tokens, count=len(head.tokens)))
+    return head.to_bytes()
 
 
 def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHead:
     """Run a head and wait for it; `options` are those of the runner. Raises HeadNotRun, which is a ValueError."""
     source = find_checkpoint(services, choice.checkpoint).source
-    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_TOKENS}
+    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS, "compare": True}
     return run_checkpoint(services.runner, source, choice.sentence, **options)
 
 

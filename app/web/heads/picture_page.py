@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.forward.real_head import save_npz
 from app.web.heads.head_request import find_head
-from app.web.heads.picture_view import PictureView, picture_file, picture_view
+from app.web.heads.picture_view import PictureRow, PictureView, picture_file, picture_row, picture_view
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
@@ -26,6 +26,13 @@ class PicturePage:
     picture: Annotated[PictureView, Doc("The picture of the head, with all of its stages.")]
 
 
+@dataclass(frozen=True)
+class PictureRowFragment:
+    """Everything that templates/heads/_picture_row.html shows."""
+
+    picture: Annotated[PictureRow, Doc("The row of the picture that is read.")]
+
+
 @router.get("/heads/{key}/picture")
 def show_picture(request: Request, services: ServicesDep, key: str) -> Response:
     """The picture of a head that has run, alone on its page; see `picture_view` for what the query may say."""
@@ -38,7 +45,7 @@ def show_picture_row(request: Request, services: ServicesDep, key: str, row: int
     """What one query attends to, to be put into a page that shows the picture; a telling one for a row there isn't."""
     _job, real_head = find_head(services, key)
     query = {**request.query_params, "row": str(row)}
-    return render("heads/_picture_row.html", PicturePage(picture_view(real_head, key, query)))
+    return render("heads/_picture_row.html", PictureRowFragment(picture_row(real_head, key, query)))
 
 
 @router.get("/heads/{key}/numbers.npz")

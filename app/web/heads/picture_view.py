@@ -37,6 +37,7 @@ from app.forward.head_scores import (
     pattern_names,
 )
 from app.translation import gettext as _
+from app.web.shared.forms import whole_number
 
 if TYPE_CHECKING:
     from app.forward.real_head import RealHead
@@ -85,13 +86,27 @@ class FoundHeads:
 
 
 @dataclass(frozen=True)
+class PictureRow:
+    """Everything that templates/heads/_picture_row.html shows: the query that is read, and the column of its cell.
+
+    key, query: of the picture that it belongs to, as in PictureView.
+    """
+
+    key: str
+    query: Mapping[str, str]
+    row: RowReadout
+    column: int
+
+
+@dataclass(frozen=True)
 class PictureView:
     """Everything that templates/heads/_picture.html shows of the head that ran under `key`.
 
     query: what the links of the picture keep. data: JSON for js/picture.js: the labels of rows and columns, and what
     each row says. row: the query that is read, and `column` its cell; None while its weights may not be shown.
     rows: the query that each row of the picture leads to, with its sentence. table: the numbers of the last stage that
-    is shown, by row; "" is masked. found: of this layer and those below. cards: the heads of
+    is shown, by row; "" is masked. is_scored: False if the text was too long for
+    scores. found: of this layer and those below. cards: the heads of
     this layer, scored by the `chosen` pattern, None for whatever each does most.
     """
 
@@ -110,6 +125,7 @@ class PictureView:
     key_labels: tuple[str, ...]
     table: tuple[tuple[str, tuple[str, ...]], ...]
     is_decode: bool
+    is_scored: bool
     found: tuple[FoundHeads, ...]
     cards: tuple[HeadCard, ...]
     names: Mapping[Pattern, str]
@@ -129,6 +145,7 @@ def picture_view(
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
     keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
     has_weights, chosen = "weights" in keys, next((each for each in PATTERNS if each == query.get("show_score")), None)
+    rest: tuple[StageKey, ...] = ("rest",) if has_weights and len(numbers.key_tokens) > 1 else ()
     labels, columns = query_labels(numbers), key_labels(numbers)
     queries = row_queries(numbers)
     sentences = tuple(row_sentence(numbers, each) for each in queries) if has_weights else labels
@@ -138,11 +155,8 @@ def picture_view(
         name=numbers.name,
         layer=real_head.layer,
         head=real_head.head,
-        query={name: query[name] for name in ("show_decode", "show_score") if name in query},
-        stages=tuple(
-            _stage_picture(numbers, stage)
-            for stage in (*keys, *(["rest"] if has_weights and len(numbers.key_tokens) > 1 else []))
-        ),
+        query=_kept(query),
+        stages=tuple(_stage_picture(numbers, stage) for stage in (*keys, *rest)),
         data=json.dumps({"rows": labels, "columns": columns, "queries": queries, "sentences": sentences}),
         row=row,
         column=column,
@@ -152,6 +166,7 @@ def picture_view(
         key_labels=columns,
         table=tuple(zip(labels, cell_texts(numbers, keys[-1]), strict=True)) if keys else (),
         is_decode="show_decode" in query,
+        is_scored=bool(real_head.head_scores) or len(real_head.tokens) == 1,
         found=_found(real_head.head_scores) if has_weights else (),
         cards=_cards(real_head, chosen) if has_weights else (),
         names=pattern_names(),
@@ -159,14 +174,19 @@ def picture_view(
     )
 
 
+def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> PictureRow:
+    """The row alone that `picture_view` reads for the same query."""
+    row, column = read_cell(head_numbers(real_head, is_decode="show_decode" in query), query)
+    return PictureRow(key, _kept(query), row, column)
+
+
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
     """The row of the query that an address names, and the column of its key; see `picture_view`."""
     row, key = telling_row(numbers)
-    if (named := query.get("row", "")).isdecimal() and int(named) < len(numbers.queries):
-        row = int(named)
-        key = int(numbers.weights[row].argmax())
-    if (named := query.get("cell", "")).isdecimal() and int(named) < len(numbers.keys):
-        key = int(named)
+    if (named := whole_number(query.get("row", ""), len(numbers.queries) - 1)) is not None:
+        row, key = named, int(numbers.weights[named].argmax())
+    if (named := whole_number(query.get("cell", ""), len(numbers.keys) - 1)) is not None:
+        key = named
     readout = read_row(numbers, row)
     return readout, max(cell.column for cell in readout.cells if cell.first_key <= key)
 
@@ -219,6 +239,11 @@ def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool 
     return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
+def _kept(query: Mapping[str, str]) -> Mapping[str, str]:
+    """What the links of a picture keep of an address's query."""
+    return {name: query[name] for name in ("show_decode", "show_score") if name in query}
+
+
 def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
     drawing = draw_stage(numbers, stage)
     plot = drawing.plot
@@ -227,7 +252,7 @@ def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
         "top": plot.y / drawing.height,
         "width": plot.width / drawing.width,
         "height": plot.height / drawing.height,
-        "cells": cell_texts(numbers, stage),
+        "cells": ["|".join(line) for line in cell_texts(numbers, stage)],  # lists of texts would be twice as long
         "first": 1 if stage == "rest" else 0,
     }
     return StagePicture(

@@ -238,7 +238,9 @@ def setting_labels() -> dict[str, str]:
         "footnote": _("Footnote"), "row_names": _("Names of rows"), "row_hints": _("Hints of rows"),
         "row_points": _("Points of rows"), "show_hints": _("Hints"), "show_drawing": _("Drawing"),
         "show_mismatches": _("Sides that don’t meet"), "questions": _("Open questions"),
-        "misconceptions": _("Misconceptions to look for"),
+        "misconceptions": _("Misconceptions to look for"), "sentence": _("Sentence for a real head"),
+        "checkpoint": _("Weights of the real head"), "layer": _("Layer of the real head"),
+        "head": _("Head of the real head"),
     }  # fmt: skip
 
 

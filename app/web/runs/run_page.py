@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -20,6 +20,7 @@ from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
 from app.forward.lines import ProgramLine
+from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
@@ -29,13 +30,15 @@ from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.translation import gettext as _
 from app.translation import ngettext
+from app.web.heads.head_request import HeadChoice, choice_of_sheet, start_head
 from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
-from app.web.shared.permissions import QueueClient, require_practice, require_run
+from app.web.shared.permissions import PracticeOpen, QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import has_readable_answer
+from app.web.shared.stage_view import ALL_STAGES
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
@@ -47,7 +50,9 @@ log = logging.getLogger("attention_shapes")
 # A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
 RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
 MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
-FIRST_LOOK_MS, LOOK_MS = 150, 500
+# When a page asks again. With others ahead it has longer to wait, and a class whose pages all wait must not ask so
+# often that everything else is slow: 200 such pages ask 70 times a second together.
+FIRST_LOOK_MS, LOOK_MS, LOOK_MS_FOR_EACH_AHEAD, MOST_LOOK_MS = 150, 500, 50, 5000
 MAX_HEAD = 10**9 - 1
 SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
 
@@ -143,7 +148,8 @@ def start_run(
     cookie.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
-    response then says so. A run in the background is left out while many runs wait (204).
+    response then says so. A run in the background is left out while many runs wait (204). If the worksheet names a
+    sentence for a real head whose weights are here, that head is queued instead, but not in the background.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -152,6 +158,11 @@ def start_run(
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(requested.answers), share)
+    choice = choice_of_sheet(services, requested.variant) if attempted and not options.in_background else None
+    if choice and requested.visitor:
+        back, visitor_id = sheet_link(requested.variant), requested.visitor.id
+        response = _to_real_head(request, services, client, choice, back=back, visitor_id=visitor_id)
+        return requested.with_cookie(request, response)
     frozen = freeze_run(requested.variant)
     run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
     response = _respond(request, requested.variant, run, job, sheet_link(requested.variant), options)
@@ -165,6 +176,7 @@ def start_class_run(
     services: ServicesDep,
     form: FormDep,
     options: RunOptionsDep,
+    open_to_practice: PracticeOpen,
     activity_id: int,
     number: int,
 ) -> Response:
@@ -173,7 +185,8 @@ def start_class_run(
 
     While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
     shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run; a run in the
-    background is left out while many runs wait (204). It counts in what this student may store.
+    background is left out while many runs wait (204). It counts in what this student may store. A real head that the
+    worksheet names is queued instead, as in practice, unless practice is closed.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -186,9 +199,12 @@ def start_class_run(
     if attempted:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge_student(requested.access.student.id, BYTES_OF_RUN + bytes_of(requested.answers), share)
-    frozen, client = freeze_run(variant, activity, number), Client(f"student {requested.access.student.id}")
+    student_id, link = requested.access.student.id, requested.access.links.sheet(number)
+    client, is_asked_for = Client(f"student {student_id}"), attempted and not options.in_background
+    if is_asked_for and open_to_practice and (choice := choice_of_sheet(services, variant)):
+        return _to_real_head(request, services, client, choice, back=link, student_id=student_id)
+    frozen = freeze_run(variant, activity, number)
     run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
-    link = url_for("show_class_sheet", activity_id=activity.id, number=number)
     return _respond(request, variant, run, job, link, options)
 
 
@@ -252,6 +268,36 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
 
 
+@router.get("/runs/{run_id}/notebook.ipynb", dependencies=[Depends(require_run)])
+def download_notebook(services: ServicesDep, run_id: str) -> Response:
+    """The program of a run as a Jupyter notebook, in which the shapes that its sheet asks are left to fill in.
+
+    404 for an unknown run, and for one without a result: not finished, or failed.
+    """
+    run, _job = _find_run(services, run_id)
+    result = _result(run)
+    if not result:
+        raise HTTPException(404, _("There is a notebook once the run has finished."))
+    variant = sheet_of_run(services.library, services.store, run)
+    headers = {"Content-Disposition": f'attachment; filename="{variant.code}.ipynb"', "Cache-Control": "no-store"}
+    return Response(run_notebook(result, variant.problem.asked), media_type=NOTEBOOK_TYPE, headers=headers)
+
+
+def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
+    """Start the real head that a worksheet names, and lead to its page with every stage open; 503 without room for it.
+
+    `options` are those of `start_head`: where its page leads back to, and whose it is.
+    """
+    try:
+        job = start_head(services, client, choice, **options)
+    except HeadNotRun as refusal:
+        raise HTTPException(503, str(refusal)) from None
+    address = url_for("show_head", key=job.key, skip=ALL_STAGES)
+    if is_htmx(request):
+        return Response(headers={"HX-Redirect": address})
+    return RedirectResponse(address, 303)
+
+
 def _sheet_address(run: Run, variant: Variant) -> str:
     """The address of the sheet that a run was started on, in its activity or in practice."""
     if run.activity_id is None:
@@ -262,9 +308,10 @@ def _sheet_address(run: Run, variant: Variant) -> str:
 def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
     """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
-    If `is_new`, it asks for progress sooner: most runs take no longer.
+    If `is_new`, it asks for progress sooner: most runs take no longer. The more runs are ahead, the less often it asks.
     """
     result = _result(run)
+    look_ms = min(LOOK_MS + LOOK_MS_FOR_EACH_AHEAD * (job.before if job else 0), MOST_LOOK_MS)
     page = RunPage(
         run=run,
         variant=variant,
@@ -274,7 +321,7 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
         waiting=_waiting_sentence(job),
-        asks=f"load delay:{FIRST_LOOK_MS}ms, every {LOOK_MS}ms" if is_new else f"every {LOOK_MS}ms",
+        asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     )
     return _with_result(page, result) if result else page
 
@@ -398,6 +445,11 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
         yield _(
             "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
             "is compared with the dimension it stands for."
+        )
+    if variant.worksheet.sentence:
+        yield _(
+            "The worksheet names a sentence for a real head; this run drew random numbers instead. The shapes are the "
+            "same."
         )
     if variant.worksheet.answers == "letters":
         yield _(

@@ -12,7 +12,7 @@ from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.products import products_on
 from app.grading.grade import Mark, MarkKind, Report
 from app.grading.hints import Hint
-from app.shapes.table import Blank, BlankField, Joint, OneOf
+from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
 from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
@@ -56,7 +56,7 @@ class BoxView:
     @property
     def read_as(self) -> str:
         """The number that a text was read as: '4,096' for '32*128'; empty where the text itself shows it."""
-        value = self.mark.read_as if self.mark else None
+        value = self.mark.read_as if self.mark and self.column != "choice" else None
         digits = "".join(char for char in self.text if char.isdigit())
         return "" if value is None or not digits or str(abs(value)) == digits else format_number(value)
 
@@ -432,6 +432,8 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
 def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
     """The fields of a RowView that only a question about code has: its options, or the code between its boxes."""
     asked = variant.table.askable[row.key]
+    if isinstance(asked, WrittenPattern):
+        return {"between": ("", "")}
     if isinstance(asked, OneOf):
         chosen = answers.get(variant.box(row.blanks[0]), "").strip()
         options = ((number, option_text(variant, row.key, number)) for number in asked.options)

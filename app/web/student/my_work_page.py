@@ -68,14 +68,14 @@ def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, sig
     """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none.
 
     After signing out (`signed_out` is "yes"), the page has the browser drop its drafts; a link on another site cannot
-    do that.
+    do that. A browser that is enrolled but has lost the cookie that says so to the header gets it again.
     """
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
     sections = tuple(_course_section(request, store, enrolment) for enrolment in enrolments)
     page = MyWorkPage(sections, signed_out == "yes" and from_here)
     response = render("student/my_work.html", page)
-    if enrolments and CLASS_COOKIE not in request.cookies:  # joined before there was this cookie
+    if enrolments and CLASS_COOKIE not in request.cookies:
         set_private_cookie(request, response, CLASS_COOKIE, "joined")
     return response
 

@@ -116,7 +116,7 @@ def test_every_tensor_of_a_sheet_is_drawn_with_all_of_its_sides() -> None:
             labels = {(edge.blank, edge.label) for figure in figures for edge in figure.edges}
             assert labels >= {(blank, format_number(variant.answer(blank))) for blank in variant.blanks}
             names = {edge.name for figure in figures for edge in figure.edges}
-            assert names >= {"tokens", "heads", "features", *(["texts"] if "four" in worksheet else [])}
+            assert names >= {"tokens", "heads", "features", *(["inputs"] if "four" in worksheet else [])}
             drawn += 1
     assert drawn > 20
 

@@ -8,8 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.checkpoints.sources import ListedCheckpoint
+from app.sheets.worksheet import MAX_SENTENCE
 from app.web.heads import head_request
-from app.web.heads.head_request import HEAD_LIMITS, MAX_SENTENCE
+from app.web.heads.head_request import HEAD_LIMITS
 from tests.helpers.html_page import Page
 from tests.helpers.real_heads import LISTED
 

@@ -20,6 +20,7 @@ from app.web.heads import head_request
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.real_heads import LISTED
+from tests.helpers.runs import finished_run
 from tests.helpers.shipped import LIBRARY
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def test_every_shape_is_asked_before_it_is_shown(client: TestClient) -> None:
     page = Page(client.get(address).text)
     assert page.find("section", class_="asked") == []
     assert "(4, 576)" in page.text("section", id="stage-context")
+    assert "1024" in page.text("details", id="fused-kernel")  # bytes of the context alone, 4 × 64
 
 
 def test_a_wrong_shape_keeps_the_stage_closed_and_is_diagnosed(client: TestClient) -> None:
@@ -119,7 +121,7 @@ def test_a_waiting_head_has_its_place_and_can_be_cancelled(client: TestClient, r
     runner.gate.clear()
     try:
         first, second = (client.post("/heads", data=FORM, follow_redirects=False).headers["location"] for _ in range(2))
-        assert "refresh" in client.get(first).headers
+        assert 'http-equiv="refresh"' in client.get(first).text  # without script
         assert "one head is ahead" in client.get(second).text
         assert "cancelled" in client.post(f"{second}/cancel").text
     finally:
@@ -176,3 +178,36 @@ def test_no_log_and_no_address_has_the_sentence(
     assert caplog.records
     assert "Zebras" not in caplog.text
     assert "Zebras" not in address
+
+
+def lesson_form(**changes: str) -> dict[str, str]:
+    """The right answers to the worksheet with a sentence, as its form sends them."""
+    sheet = LIBRARY.variant("it-attends-smollm2")
+    key = {box: str(size) for box, size in sheet.key.items()}
+    return {"worksheet": sheet.worksheet.key, "model": sheet.model.key, "tokens": str(sheet.tokens)} | key | changes
+
+
+def test_a_worksheet_with_a_sentence_opens_its_real_head(client: TestClient, runner: FakeRunner) -> None:
+    """With all of its stages open and a way back; htmx is told to go there."""
+    answer = client.post("/runs", data=lesson_form(), headers={"hx-request": "true"})
+    address = answer.headers["hx-redirect"]
+    assert address.endswith("?skip=all")
+    for _ in range(500):
+        if "head-progress" not in (text := client.get(address).text):
+            break
+        time.sleep(0.02)
+    assert "20 tokens" in text  # the made-up tokenizer makes 18 of it, and the page says that the worksheet is wrong
+    assert runner.calls == []
+
+
+def test_a_sheet_with_another_length_or_without_weights_runs_random_numbers(
+    client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every sheet does, in a run whose page says that it isn't the sentence."""
+    assert (
+        client.post("/runs", data=lesson_form(tokens="21"), follow_redirects=False).headers["location"][:6] == "/runs/"
+    )
+    monkeypatch.setattr(head_request, "listed_checkpoints", lambda _folders: ())
+    page = finished_run(client, client.post("/runs", data=lesson_form(), follow_redirects=False).headers["location"])
+    assert len(runner.calls) == 2
+    assert "random numbers instead" in page

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
@@ -21,7 +20,7 @@ from app.forward.real_head import RealHead
 from app.web.heads.picture_view import picture_view
 from tests.helpers.finished_heads import finished_head, stored_head
 
-SENTENCE = "a cat, a cap"  # twelve letters, each of them a token
+SENTENCE = "a cat and a dog and a cow and a tall tree"  # twelve words, each of them a token
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,7 @@ def real_head() -> RealHead:
 
 
 @pytest.fixture
-def key(client: TestClient, real_head: RealHead) -> Iterator[str]:
+def key(client: TestClient, real_head: RealHead) -> str:
     """The key of that head on the client's server."""
     return stored_head(client.app.state.services.store, real_head)  # type: ignore[attr-defined]
 
@@ -42,7 +41,7 @@ def test_the_page_shows_every_stage_with_the_numbers_of_the_run(client: TestClie
     pictures = page.text.split('data-stage="')[1:]
     assert len(pictures) == 5
     cells = [json.loads(unescape(each.partition('"')[0]))["cells"] for each in pictures]
-    assert [(len(each), len(each[0])) for each in cells] == [(12, 12)] * 4 + [(12, 11)]
+    assert [(len(each), each[0].count("|") + 1) for each in cells] == [(12, 12)] * 4 + [(12, 11)]
     assert "style=" not in page.text
     assert "<style" not in page.text
 
@@ -60,7 +59,7 @@ def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: Re
 
 
 @pytest.mark.parametrize(
-    "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 4000]
+    "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 9000]
 )
 def test_what_cannot_be_read_counts_as_missing(client: TestClient, key: str, query: str) -> None:
     """The page is the one without it."""
@@ -73,8 +72,9 @@ def test_the_last_query_alone_is_the_decode_step(client: TestClient, key: str) -
     """One row of as many keys as there are tokens, and no key of it is masked."""
     page = client.get(f"/heads/{key}/picture?show_decode=1").text
     stage = json.loads(unescape(page.split('data-stage="')[4].partition('"')[0]))
-    assert [len(line) for line in stage["cells"]] == [12]
-    assert "" not in stage["cells"][0]
+    [line] = stage["cells"]
+    assert len(line.split("|")) == 12
+    assert "" not in line.split("|")
 
 
 def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, real_head: RealHead) -> None:
@@ -84,7 +84,7 @@ def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, re
     for pattern in PATTERNS:
         best = best_heads(real_head.head_scores, pattern, 1)[0]
         assert f"/heads?from={key}&amp;layer={best.layer}&amp;head={best.head}" in page
-        assert f"<b>{best.value:.2f}</b>" in page
+        assert f"</a> {best.value:.2f}</span>" in page
     assert page.count('class="heat small"') == real_head.architecture.H
     chosen = client.get(f"/heads/{key}/picture?show_score=itself").text
     assert chosen.count('show_score=itself#layer-heads" aria-current="true"') == 1
@@ -99,6 +99,21 @@ def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
     assert some.row is None
     assert (some.rows, some.first_token, some.found, some.cards) == ((), (), (), ())
     assert [stage.key for stage in picture_view(real_head, "k", {}).stages][-2:] == ["weights", "rest"]
+
+
+def test_heads_of_a_text_too_long_for_scores_are_shown_without(client: TestClient, real_head: RealHead) -> None:
+    """The page doesn't say that such a text has no place for a pattern."""
+    unscored = replace(real_head, head_scores=())
+    page = client.get(f"/heads/{stored_head(client.app.state.services.store, unscored)}/picture").text  # type: ignore[attr-defined]
+    assert page.count('class="heat small"') == len(real_head.layer_weights)
+    assert 'class="best"' not in page
+    assert "show_score" not in page
+    assert (
+        'class="best"'
+        in client.get(
+            f"/heads/{stored_head(client.app.state.services.store, finished_head('one'))}/picture"  # type: ignore[attr-defined]
+        ).text
+    )
 
 
 def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:

@@ -156,7 +156,7 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     facts = [text for _, text in page.find("dd")]
     assert facts[:5] == ["a processor that is not there (cpu)", "float32", "5.25 ms", "6.7 MB", "5.6 MB"]
     assert "(seed 0)" in text
-    assert "Q = X @ W_Q  # &lt;shape &amp; all&gt;" in text
+    assert "Q = X @ W_Q  # (100, 128) &lt;shape &amp; all&gt;" in text
 
 
 def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
@@ -169,6 +169,21 @@ def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
     assert int.from_bytes(response.content[16:20]) == int.from_bytes(response.content[20:24]) == 2
     assert "immutable" in response.headers["cache-control"]
     assert client.get("/runs/nope/weights.png").status_code == 404
+
+
+def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runner: FakeRunner) -> None:
+    """Its assertions are those of the sheet, named after its code; a run without a result has no notebook."""
+    page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
+    address = next(attrs["href"] for attrs, _ in page.find("a") if "download" in attrs)
+    response = client.get(address)
+    assert response.headers["content-type"] == "application/x-ipynb+json"
+    assert re.search(r'filename="[\w-]+\.ipynb"', response.headers["content-disposition"])
+    code = [cell["source"] for cell in response.json()["cells"] if cell["cell_type"] == "code"]
+    assert "".join("".join(code[0])).endswith("assert Q.shape == (..., ...)")
+    runner.problem = RunnerBusy()
+    page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "101"}))
+    assert not any("download" in attrs for attrs, _ in page.find("a"))
+    assert client.get("/runs/nope/notebook.ipynb").status_code == 404
 
 
 def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, runner: FakeRunner) -> None:
@@ -278,13 +293,17 @@ def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunne
 
 
 def test_a_run_that_waits_shows_its_place_and_can_be_cancelled(client: TestClient, runner: FakeRunner) -> None:
-    """So can one that goes on; the next one then begins."""
+    """So can one that goes on; the next one then begins. The page asks less often the more runs are ahead."""
     runner.gate.clear()
     form = {**LLAMA_FORM, "queries.rows": "100"}
     first, second, third = (
         client.post("/runs", data=form, follow_redirects=False).headers["location"] for _ in range(3)
     )
     assert "Waiting: 2 runs are ahead of yours." in client.get(third).text
+    asks = [
+        Page(client.get(run, headers=SCRIPT).text).find("div")[0][0]["hx-trigger"] for run in (first, second, third)
+    ]
+    assert asks == ["every 500ms", "every 550ms", "every 600ms"]
     for address in (second, first):
         page = Page(client.post(f"{address}/cancel").text)
         assert page.text("p", role="alert") == "This run was cancelled."

@@ -82,7 +82,8 @@ def test_a_teachers_run_is_shown_to_no_student(exam_app: FastAPI) -> None:
     address = classroom.instructor.post("/runs", data=form).headers["location"]
     assert classroom.instructor.get(address).status_code == 200
     for browser in (student, classroom.school.browser()):
-        assert {browser.get(f"{address}{part}").status_code for part in ("", "/agreement", "/weights.png")} == {403}
+        parts = ("", "/agreement", "/weights.png", "/notebook.ipynb")
+        assert {browser.get(f"{address}{part}").status_code for part in parts} == {403}
 
 
 def test_no_handout_leads_students_to_what_is_closed(exam_app: FastAPI) -> None:

@@ -142,7 +142,7 @@ def test_an_attempt_is_counted_once_though_a_save_came_first(app: FastAPI, monke
     work, tries = classroom.store.classwork, list[str]()
     record = work.record
 
-    def record_after_a_save(key: Any, attempt: Any, draft: Any, allowed: int | None) -> Any:
+    def record_after_a_save(key: Any, attempt: Any, draft: Any, allowed: int) -> Any:
         if not tries:
             save(classroom.store, key, {"input.rows": "7"})
         tries.append(attempt.answers["input.rows"])

@@ -56,7 +56,11 @@ def rename_settings(connection: sa.Connection) -> None:
 
 
 def copy_classes(connection: sa.Connection) -> None:
-    """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again."""
+    """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again.
+
+    "stamps" and "taken_in" are then called "tab_versions", {} for none, and "auto_submitted"; the client_id of an
+    attempt that was auto-submitted begins with "auto-submit" in place of "taken-in".
+    """
     if connection.dialect.name == "postgresql":
         op.execute("SELECT setval('attempts_id_seq', last_value, is_called) FROM class_attempts_id_seq")
     else:

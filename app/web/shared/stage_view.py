@@ -20,9 +20,9 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, row_views, sheet_notes
 
-ALL_STAGES = "all"  # in place of the keys of stages that are skipped
 # What the run's own tensors are in symbols, by their keys.
 SHAPES_OF_RUN = {"mask": SINGLE_HEAD["scores"].shape, **{each.key: each.shape for each in SINGLE_HEAD.tensors}}
+ALL_STAGES = "all"  # in an address, in place of the keys of the stages that are skipped
 FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
 
 
@@ -228,6 +228,7 @@ def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
         sides = [variant.notation.write(variant.expression(blank)) for blank in row.blanks]
         symbols = " × ".join(f"({side})" if " + " in side and len(sides) > 1 else side for side in sides)
         numbers = " × ".join(variant.written_answer(blank, in_symbols=False) for blank in row.blanks)
+        symbols = "" if symbols == numbers else symbols  # a number that is the same in every model
         yield ShapeLine(
             row, symbols, numbers, _observed(real_head, variant, row), reason_note(variant, row, works_out=True)
         )

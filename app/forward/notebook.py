@@ -1,0 +1,285 @@
+"""A run as a Jupyter notebook: the lines that ran, with the shapes that a sheet asks as assertions to complete.
+
+After the line that makes an asked tensor comes `assert Q.shape == (..., ...)`, which fails until each `...` has been
+replaced by the right number. No line shows a shape. Equal runs give equal bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import textwrap
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from app.forward.lines import ForwardError, ProgramLine
+from app.forward.run import HeadRun
+from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    from app.checkpoints.checkpoint import StoredPart
+    from app.forward.real_head import RealHead
+
+NOTEBOOK_TYPE = "application/x-ipynb+json"
+MAX_CARRIED_BYTES = 32 * 2**20  # more than this makes a file that Jupyter opens slowly
+CHECKED_NUMBERS = 8  # the last ones of the last row of the weights, and of the output
+TOLERANCE: Mapping[str, float] = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
+Cell = dict[str, Any]
+
+# Reads one tensor of a folder of safetensors, of one file, or of a repository on the Hub.
+_READER = '''
+def path_of(name):
+    """The path of a file of the checkpoint; one on the Hub is downloaded first."""
+    place = Path(CHECKPOINT)
+    if place.is_dir():
+        return place / name
+    if place.is_file():
+        return place if name.endswith(".safetensors") else place.parent / name
+    from huggingface_hub import hf_hub_download  # installed with tokenizers
+    return Path(hf_hub_download(CHECKPOINT, name, revision=REVISION))
+
+def stored(name):
+    """A tensor as it is stored; only the slice that is taken of it is read."""
+    file = "model.safetensors"
+    try:
+        file = json.loads(path_of(file + ".index.json").read_text())["weight_map"][name]
+    except OSError:
+        pass  # no index: one file holds all tensors
+    return safe_open(path_of(file), "pt").get_slice(name)
+'''.strip()
+
+
+def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
+    """The notebook of a run with random numbers; it needs torch alone and gives the run's numbers.
+
+    `asked` are keys of the topic's table, such as "queries"; other tensors get no assertion. None asks for each tensor
+    of the table that a line makes.
+    """
+    title = _("An attention layer of {model}, {count} tokens")
+    if run.head is not None:
+        title = _("Head {head} of {model}, {count} tokens")
+    title = title.format(head=run.head, model=_escaped(run.model), count=run.tokens)
+    about = _("The input and the weights are random numbers (seed {seed}). Only torch is needed.").format(seed=run.seed)
+    return _notebook_bytes([_introduction(title, [about], run.device), *_program_cells(run.lines, asked)])
+
+
+def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = None) -> bytes:
+    """The notebook of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
+
+    The head's weights are read from the safetensors of the checkpoint, whose path or name is in the first cell. Those
+    of a GGUF file, which torch can't read, are in the notebook as the run used them. So is the input X, since the
+    layers below are not run again. `asked` is as in `run_notebook`; a parameter that is asked is also asked as it is
+    stored. Raises ForwardError if weights and input take more than MAX_CARRIED_BYTES.
+    """
+    carried = {"X": head.arrays["input"], **head.parameters}
+    if sum(array.nbytes for array in carried.values()) > MAX_CARRIED_BYTES:
+        raise ForwardError(_("The input of this head is too large for a notebook. Choose fewer tokens."))
+    return _notebook_bytes(
+        [
+            _introduction(*_about_head(head), head.device),
+            *_checkpoint_cells(head),
+            *_token_cells(head, text),
+            *_carried_cells(carried),
+            *_stored_cells(head, asked),
+            *_program_cells(_on_device(head.lines), asked),
+            *_comparison_cells(head),
+        ]
+    )
+
+
+def _introduction(title: str, about: Iterable[str], device: str) -> Cell:
+    """The first cell: a heading, what the numbers are, what to do; on a GPU, also how to run it without one."""
+    task = _(
+        "Replace each `...` in an assertion by a number, and run the cells from top to bottom. A cell stops with an "
+        "`AssertionError` until the shape in it is right."
+    )
+    paragraphs = [f"# {title}", *about, task]
+    if device in ("cuda", "mps"):
+        paragraphs.append(_('It ran on "{device}". Without such a GPU, write `device = "cpu"`.').format(device=device))
+    return _markdown("\n\n".join(paragraphs))
+
+
+def _about_head(head: RealHead) -> tuple[str, list[str]]:
+    """The title of a real head's notebook, and paragraphs on where its weights and its input come from."""
+    name = _escaped(head.checkpoint)
+    title = _("Head {head} of layer {layer} of {model}, {count} tokens")
+    weights = _(
+        "The weights are those of the checkpoint {model}. `CHECKPOINT` is a folder, a file or a name on the Hugging "
+        "Face Hub. torch, safetensors and tokenizers are needed."
+    )
+    if head.parameters:
+        weights = _(
+            "The weights are those of the GGUF file {model}. torch can't read such a file, so this notebook contains "
+            "the weights of this head as the run used them. torch and safetensors are needed."
+        )
+    origin = _("The input `X` is in the notebook, too: the embeddings of the tokens after the norm of layer 0.")
+    if head.layer:
+        origin = _(
+            "The input `X` is in the notebook, too: what the layers below and the norm of layer {layer} make of the "
+            "tokens."
+        )
+    numbers = {"head": head.head, "layer": head.layer, "model": name, "count": len(head.tokens)}
+    return title.format(**numbers), [weights.format(**numbers), origin.format(**numbers)]
+
+
+def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
+    """Yield the imports; with safetensors also where the checkpoint is, and the functions that read it."""
+    decoding = ["from base64 import b64decode", "from zlib import decompress"]
+    if head.parameters:
+        yield from _code([*decoding, "", "from safetensors.torch import load"])
+        return
+    reading = ["from safetensors import safe_open", "from safetensors.torch import load"]
+    yield from _code(
+        ["import json", *decoding, "from pathlib import Path", "", *reading, "from tokenizers import Tokenizer"]
+    )
+    commit = head.revision if re.fullmatch("[0-9a-f]{40}", head.revision) else None
+    where = "# a folder or a file of safetensors, or a name on the Hugging Face Hub"
+    yield from _code(
+        [f"CHECKPOINT = {head.checkpoint!r}  {where}", f"REVISION = {commit!r}  # on the Hub", "", _READER]
+    )
+
+
+def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
+    """Yield the tokens with their ids; with safetensors, those of the text are made anew and compared with the run's.
+
+    Special tokens that the model's tokenizer puts before and after the text are given.
+    """
+    yield _markdown("## " + _("The tokens"))
+    ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
+    rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
+    if not head.parameters:
+        added = [token.is_special and token.raw.decode() not in text for token in head.tokens]
+        first, last = added.index(False) if False in added else len(added), len(added) - added[::-1].index(False)
+        of_text = "ids" if not any(added) else f"ids[{first}:{last}]"
+        rows += [
+            'tokenizer = Tokenizer.from_file(str(path_of("tokenizer.json")))',
+            "tokenizer.no_truncation()",
+            f"assert tokenizer.encode(text, add_special_tokens=False).ids == {of_text}  # as in the run",
+        ]
+    yield from _code([*rows, "assert len(ids) == ..."])
+
+
+def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
+    """Yield one cell that makes `tensors` from the numpy arrays in it; Jupyter folds it."""
+    from safetensors.numpy import save
+
+    # Compressed weights of 4 bits take a fifth; level 9 gives no smaller file.
+    packed = base64.b64encode(zlib.compress(save(dict(carried)), 6)).decode()
+    yield _markdown("## " + _("What the run gave: {names}").format(names=", ".join(f"`{name}`" for name in carried)))
+    rows = ['tensors = load(decompress(b64decode("""', *textwrap.wrap(packed, 120)]
+    yield from _code([*rows, '""")))'], {"jupyter": {"source_hidden": True}})
+
+
+def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cell]:
+    """Yield a cell for each parameter of the program that is read from safetensors: as stored, then this head's."""
+    if head.parameters:
+        return
+    used = {name for line in head.lines for name in line.names}
+    yield _markdown("## " + _("As stored, and as used: x · W"))
+    for part in head.parts:
+        if part.variable in used:
+            yield from _code(_stored_rows(part, asked is None or part.variable in asked))
+
+
+def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
+    """The rows that take one parameter of the head out of its file; `asked`, its stored shape is an assertion."""
+    slices = [":"] * len(part.stored.shape)
+    if part.length < part.stored.shape[part.dim]:
+        slices[part.dim] = f"{part.start}:{part.start + part.length}"
+    while len(slices) > 1 and slices[-1] == ":":
+        slices.pop()
+    code = f'tensors["{part.variable}"] = in_file[{", ".join(slices)}].float()' + ".T" * part.is_turned
+    code += " + 1" * ("plus-one" in part.note.split())
+    rows = [f"in_file = stored({part.stored.name!r})"]
+    if asked:
+        rows.append(f"assert in_file.get_shape() == [{', '.join(['...'] * len(part.stored.shape))}]")
+    return [*rows, code]
+
+
+def _on_device(lines: tuple[ProgramLine, ...]) -> tuple[ProgramLine, ...]:
+    """The lines, with one before the first that reads `tensors`: these are moved to the device and number format."""
+    first = next(number for number, line in enumerate(lines) if "tensors[" in line.code)
+    move = ProgramLine("tensors = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}")
+    return (*lines[:first], move, *lines[first:])
+
+
+def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) -> Iterator[Cell]:
+    """Yield the program's cells: a heading becomes text, and each assertion ends a cell.
+
+    A tensor that is made in several steps, such as rotated queries, is asserted after the first.
+    """
+    rows, done = list[str](), set[str]()
+    for line in lines:
+        if not line.code:
+            yield from _code(rows)
+            rows = []
+            yield _markdown(f"## {line.comment}")
+            continue
+        rows.append(ProgramLine(line.code, comment=line.comment).text)  # without its shapes
+        if line.makes and line.makes not in done and (asked is None or line.makes in asked):
+            done.add(line.makes)
+            sides = ", ".join(["..."] * len(line.shapes[0])) + "," * (len(line.shapes[0]) == 1)
+            yield from _code([*rows, f"assert {line.names[0]}.shape == ({sides})"])
+            rows = []
+    yield from _code(rows)
+
+
+def _comparison_cells(head: RealHead) -> Iterator[Cell]:
+    """Yield what the last token attends to, and the comparison of the last rows with those of the run."""
+    variables = {line.makes: line.names[0] for line in head.lines if line.makes}
+    weights, output = variables["weights"], variables["output"]
+    yield _markdown("## " + _("What the last token attends to"))
+    yield from _code(
+        [
+            f"shares = sorted(zip({weights}[-1].tolist(), tokens), reverse=True)",
+            'print(tokens[-1], "→", ", ".join(f"{token} {share:.0%}" for share, token in shares[:5]))',
+        ]
+    )
+    yield _markdown("## " + _("The same numbers as in the run"))
+    rows = []
+    for variable, key in ((weights, "weights"), (output, "output")):
+        numbers = ", ".join(f"{number:.7g}" for number in head.arrays[key][-1, -CHECKED_NUMBERS:])
+        tolerance = TOLERANCE[head.dtype]
+        mine = f"{variable}[-1, -{CHECKED_NUMBERS}:].cpu().float()"
+        rows.append(
+            f"torch.testing.assert_close({mine}, torch.tensor([{numbers}]).float(), atol={tolerance}, rtol={tolerance})"
+        )
+    yield from _code(rows)
+
+
+def _markdown(source: str) -> Cell:
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
+
+
+def _code(rows: list[str], metadata: Mapping[str, Any] | None = None) -> Iterator[Cell]:
+    """Yield one cell with these rows of code, or nothing if there are none."""
+    if rows:
+        source = "\n".join(rows)
+        yield {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": dict(metadata or {}),
+            "outputs": [],
+            "source": source,
+        }
+
+
+def _escaped(name: str) -> str:
+    """A name that somebody may have typed, as markdown that shows it letter by letter."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
+
+
+def _notebook_bytes(cells: Iterable[Cell]) -> bytes:
+    """The file: its cells, each with its number as its id, for a Python kernel."""
+    import nbformat  # it takes 0.2 s to load
+
+    metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    numbered = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(cells, 1)]
+    content = {"cells": numbered, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    notebook = nbformat.from_dict(content)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    return str(nbformat.writes(notebook)).encode()  # type: ignore[no-untyped-call]

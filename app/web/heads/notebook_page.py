@@ -1,0 +1,31 @@
+"""/heads/KEY/notebook.ipynb: a head as a Jupyter notebook that asks the shape of each tensor."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, HTTPException, Response
+
+from app.forward.lines import ForwardError
+from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
+from app.web.heads.head_request import find_choice, find_head
+from app.web.shared.permissions import require_practice
+from app.web.shared.services import ServicesDep
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
+
+
+@router.get("/heads/{key}/notebook.ipynb")
+def download_head_notebook(services: ServicesDep, key: str) -> Response:
+    """The notebook of a head, with its sentence; 404 for a head that has not run or is no longer kept.
+
+    409, with a sentence, if its input and weights are too large for a notebook.
+    """
+    _job, head = find_head(services, key)
+    choice = find_choice(services, key)
+    assert choice is not None  # noqa: S101 - it has just been found
+    try:
+        notebook = head_notebook(head, choice.sentence)
+    except ForwardError as refusal:
+        raise HTTPException(409, str(refusal)) from None
+    name = f"layer-{head.layer}-head-{head.head}.ipynb"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(notebook, media_type=NOTEBOOK_TYPE, headers=headers)
