@@ -327,7 +327,11 @@ def _distinct(tokens: tuple[str, ...], index: int) -> str:
 
 
 def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
-    """The dot product of a query and a key term by term, in float32 as it was computed, and what becomes of it."""
+    """The dot product of a query and a key, in float32 as it was computed, and what becomes of it up to the weight.
+
+    Its SHOWN_TERMS largest terms are given one by one, the others as one sum. `places` are the decimals of each number;
+    `column` is its column in the picture, which begins at the key `first_key`.
+    """
     import numpy as np
 
     terms = numbers.queries[query] * numbers.keys[key]
