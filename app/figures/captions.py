@@ -22,6 +22,8 @@ _KINDS: dict[str, EdgeKind] = {
     "W": "tokens",
     "m": "tokens",
     "N_enc": "tokens",
+    "C": "tokens",
+    "n_side": "tokens",
     "d": "model",
 }
 

@@ -138,8 +138,8 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
             for column, (first, key) in enumerate(zip(drawn.column_starts, keys, strict=True))
         ),
         rounding=ngettext(
-            "Numbers are rounded to {places} decimal, so that sums may be off by one in the last.",
-            "Numbers are rounded to {places} decimals, so that sums may be off by one in the last.",
+            "Numbers are rounded to {places} decimal, so that they may not add up exactly.",
+            "Numbers are rounded to {places} decimals, so that they may not add up exactly.",
             places,
         ).format(places=places),
         reduction=reduction,
@@ -222,7 +222,7 @@ def reduction_sentence(numbers: HeadNumbers) -> str:
 def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
     """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is more than an even one, why.
 
-    Empty for a text of one token.
+    Empty for a text of one token, and where a window hides the first token from some query.
     """
     shares = first_token_share(numbers)
     if shares is None:
@@ -327,7 +327,11 @@ def _distinct(tokens: tuple[str, ...], index: int) -> str:
 
 
 def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
-    """The dot product of a query and a key term by term, in float32 as it was computed, and what becomes of it."""
+    """The dot product of a query and a key, in float32 as it was computed, and what becomes of it up to the weight.
+
+    Its SHOWN_TERMS largest terms are given one by one, the others as one sum. `places` are the decimals of each number;
+    `column` is its column in the picture, which begins at the key `first_key`.
+    """
     import numpy as np
 
     terms = numbers.queries[query] * numbers.keys[key]

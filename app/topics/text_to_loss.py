@@ -197,7 +197,12 @@ TOPIC = Topic(
             "text-to-loss",
             "text-to-loss",
             after=("whole-model",),
-            steps=(("tokens", "embedded", "logits"), ("shifted_logits", "targets", "flat_logits", "flat_targets")),
+            steps=(
+                ("tokens", "embedded", "logits"),
+                ("shifted_logits", "targets", "flat_logits", "flat_targets"),
+                ("sound", "convolved", "strided", "heard"),
+                ("pixels", "patches", "image_tokens", "class_vectors", "logits"),
+            ),
         ),
     ),
 )

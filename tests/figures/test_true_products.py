@@ -172,8 +172,9 @@ def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
             assert any("_" in letter for letter in letters), letters
 
 
-# Of tokens of several kinds on a sheet with tensors: read before, new, both, to be predicted, and read by an encoder.
-TOKEN_NAMES = {"tokens", "cached", "new tokens", "cached + new", "predicted", "encoder"}
+# Of tokens of several kinds on a sheet with tensors: read before, new, both, to be predicted, read by an encoder, the
+# class token alone, and what tokens are made from.
+TOKEN_NAMES = {"tokens", "cached", "new tokens", "cached + new", "predicted", "encoder", "token", "frames", "patches"}
 
 
 @on_every_sheet()

@@ -19,7 +19,8 @@ SIZES = {
     "E": 20,
     "k": 30,
     "d_exp": 19,
-}  # N*k/E is 3, H/G is 2
+    "c": 3, "p": 4, "I": 12, "n_side": 3, "bands": 5, "C": 6, "labels": 7,
+}  # fmt: skip  # N*k/E is 3, H/G is 2
 
 
 def operations(left: tuple[int, ...], right: tuple[int, ...]) -> int:

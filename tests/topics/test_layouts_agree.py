@@ -29,6 +29,7 @@ FEED_FORWARD = ("layer-parameters", "whole-model")
 HEADS = {"W_Q": "H", "W_K": "G", "W_V": "G", "W_O": "H"}
 LATENTS = ("W_DQ", "W_UQ", "W_DKV", "W_KR", "W_UK", "W_UV")
 BLOCK = ("W_gate", "W_up", "W_down")
+KERNELS = {"W_patch", "W_conv", "W_stride"}
 OF_DECODER = {"H": "H_dec", "G": "H_dec", "d_h": "d_h_dec", "d_v": "d_h_dec"}  # beside an encoder, in its layout
 # Two sizes that a layout may write as one where its models have them alike.
 ALIKE = (("G", "H"), ("d_v", "d_h"), ("H_dec", "H"), ("d_h_dec", "d_h"))
@@ -147,6 +148,15 @@ def test_the_embedding_and_the_lm_head_are_stored() -> None:
         assert_agree("whole-model", a, [table["output_head"].shape], head)
 
 
+def test_the_kernels_and_the_classifier_are_stored() -> None:
+    """Of the convolutions that turn an image or sound into tokens, and of what predicts a class."""
+    for a, table in tables("text-to-loss"):
+        shapes = {spec.stored_shape for spec in a.base_parameters}
+        assert {table[key].shape for key in KERNELS & table.by_key.keys()} <= shapes, a.name
+        if a.input == "image":
+            assert_agree("text-to-loss", a, [table["classifier"].shape], stored(a.head_parameters, "other"))
+
+
 def test_a_token_meets_each_stored_number_of_a_layer_once() -> None:
     """The operations of a projection or block: one multiplication and one addition for each number and token."""
     for a, table, layer in layers("costs"):
@@ -165,7 +175,8 @@ def test_no_table_with_parameters_is_left_out() -> None:
     What has the name of its parameter is read off the layout itself.
     """
     compared = {*HEADS, *(f"layer_{key}" for key in HEADS), *LATENTS, *BLOCK, "W_router", "embedding", "output_head"}
-    topics = {*ONE_HEAD, *ALL_HEADS, *FEED_FORWARD, "experts"}
+    compared |= {*KERNELS, "classifier"}
+    topics = {*ONE_HEAD, *ALL_HEADS, *FEED_FORWARD, "experts", "text-to-loss"}
     known = {tensor for topic in topics for table in TOPICS[topic].tables for tensor in table.tensors}
     for topic, spec in TOPICS.items():
         tensors = [t for table in spec.tables for t in table.tensors if not t.stored_as]

@@ -91,7 +91,10 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
 
 
 def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: str) -> HeadFormPage:
-    """The form with these texts; an empty layer or head is that of the example."""
+    """The form with these texts; an empty layer or head is that of the example, 0 without one.
+
+    `checkpoint` is the key of the chosen weights; for any other text, they are the first that are offered.
+    """
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -38,7 +39,6 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 # What each stage that is open lets the picture show.
 STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
-HEAD_REFRESH_S = 2  # without script
 ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
 MAX_SKIPPED = 200  # characters of the list of skipped stages
 
@@ -54,6 +54,9 @@ class HeadPage:
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
+    quantized: Annotated[
+        str, Doc("What the file holds in place of float32; empty for weights that are not quantized.")
+    ] = ""
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format and time, by name.")] = ()
     picture: Annotated[PictureView | None, Doc("As much of the picture as may be seen yet; None for nothing.")] = None
     picture_after: Annotated[str, Doc("The key of the stage below which the picture is.")] = ""
@@ -68,7 +71,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, "all" for every one. `hint` is the level of a hint for the stage that is
-    asked. A browser without script loads the page again every HEAD_REFRESH_S seconds until the head has run.
+    asked. A browser without script loads the page again every two seconds until the head has run.
     """
     job = find_head_job(services, key)
     page = HeadPage(
@@ -90,10 +93,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
         )
         if not request.cookies.get(VISITOR_COOKIE):
             page = replace(page, form_secret=FormSecret.new().secret)
-    response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
-    if not (is_htmx(request) or job.ending):
-        response.headers["Refresh"] = str(HEAD_REFRESH_S)
-    return response
+    return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 
 @router.post("/heads/{key}/stages/{stage}")
@@ -181,6 +181,7 @@ def _page(
         parts=part_lines(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
         scale_sentence=_scale_sentence(real_head),
+        quantized=_quantized_sentence(real_head) if real_head.is_quantized else "",
         facts=(
             (_("Device"), f"{real_head.device_name} ({real_head.device})"),
             (_("Number format"), real_head.dtype),
@@ -202,6 +203,18 @@ def _model_of(real_head: RealHead) -> Model:
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
+
+
+def _quantized_sentence(real_head: RealHead) -> str:
+    """How many bits a stored weight of this head has, by the names of GGUF's types, such as Q4_1; or no number."""
+    dtypes = {part.stored.dtype for part in real_head.parts}
+    bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
+    if not bits:
+        return _("the file holds quantized weights, which are turned back into {dtype} for the run").format(
+            dtype=real_head.dtype
+        )
+    sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
+    return sentence.format(bits="/".join(bits), dtype=real_head.dtype)
 
 
 def _scale_sentence(real_head: RealHead) -> str:
