@@ -110,7 +110,7 @@ def _letters(side: _Side) -> Iterator[_Side]:
 
 
 def _fits(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether operands have as many names as sides, or at most as many with an ellipsis, and the result none besides."""
+    """Whether operands have as many names as sides, at most as many with an ellipsis, and the result none besides."""
     *operands, result = sides
     return set(result) <= {_ELLIPSIS}.union(*operands) and all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
