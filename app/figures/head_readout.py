@@ -26,7 +26,7 @@ from app.translation import ngettext
 NAMED_KEYS = 4  # at most, in the sentence on a row
 LEAST_NAMED = 0.1  # the weight from which a key is named
 SHOWN_TERMS = 5  # of a dot product
-LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained
+LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained, if it is twice an even one
 SPACE_MARKS = "·␣▁Ġ "  # how the space before a word is shown
 
 
@@ -220,7 +220,7 @@ def reduction_sentence(numbers: HeadNumbers) -> str:
 
 
 def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
-    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is more than an even one, why.
+    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is at least twice an even one, why.
 
     Empty for a text of one token, and where a window hides the first token from some query.
     """
@@ -229,12 +229,14 @@ def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
         return ()
     share, even = shares
     told = _("The first token, “{token}”, gets {share} of the later tokens’ weight; shared evenly it would be {even}.")
+    if len(numbers.queries) == 1:
+        told = _("The first token, “{token}”, gets {share} of this query’s weight; shared evenly it would be {even}.")
     texts = [told.format(token=spoken(numbers.key_tokens[0]), share=percent_text(share), even=percent_text(even))]
-    if share >= LARGE_FIRST_SHARE and share > even:
+    if share >= max(LARGE_FIRST_SHARE, 2 * even):
         texts.append(
             _(
-                "That is an attention sink. The shares of a row must add up to 100 %, so a head with nothing to fetch "
-                "parks its weight on the first token, which every later one can see."
+                "That is called an attention sink. The shares of a row must add up to 100 %, so a head with nothing to "
+                "fetch often parks its weight on the first token, which every later one can see."
             )
         )
     return tuple(texts)
