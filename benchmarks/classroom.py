@@ -36,7 +36,8 @@ BUSY_RATE, BUSY_LENGTH_S, BUSY_TARGET = 100, 15.0, 1.5  # saves a second; how mu
 BUSY_SHEETS, BUSY_RUNS = 2000, 20
 RUNNERS, STUDENTS_MEANWHILE = 200, 100  # who ask for a run at once, and who save and open pages all the while
 SAVES_MEANWHILE, PAGES_MEANWHILE = 30, 10  # each a second
-MOST_RUN_MEMORY = 1.5e9  # bytes more than before: in each of two workers a child process with torch and a head
+# Bytes more than before: each of two workers has a child process with torch, a head, and the layers of a small model.
+MOST_RUN_MEMORY = 2.5e9
 KILLS, STUDENTS_AT_KILLS = 10, 50
 FOR_SCALE = (
     "For scale: Moodle 5.1 (PHP-FPM, PostgreSQL, two cores): 111 ms for one submission of such a sheet, "

@@ -211,7 +211,8 @@ class Checkpoint:
     def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
         """Rows and columns of a tensor by its name in the file, in float32 and stored orientation.
 
-        Where GGUF permutes the rows of a head, they are put back into their order first.
+        Where GGUF permutes the rows of a head, they are put back into their order first. Raises CheckpointError for a
+        name that the file doesn't have.
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))

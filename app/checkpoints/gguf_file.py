@@ -183,7 +183,10 @@ class _Walk:
         return self.content[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """The value of this type that comes next; of an array only where it is."""
+        """The value of this type that comes next; for an array, its place, so that `read_array` can read it later.
+
+        A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type.
+        """
         if kind == _STRING:
             return self._text()
         if kind == _ARRAY:
@@ -194,7 +197,10 @@ class _Walk:
         return _shortest(number) if kind == _FLOAT32 else number
 
     def _array(self) -> GgufArray:
-        """The array that comes next, walked over. Arrays of arrays are refused."""
+        """The place of the array that comes next, which is walked over.
+
+        Raises _Damaged for an array of arrays, for too long a text in it, and for too many items in all arrays so far.
+        """
         item_type, count = self._number(_NUMBER), self._number(_LENGTH)
         self.items += count
         if self.items > MAX_GGUF_ITEMS or (item_type != _STRING and item_type not in _SCALARS):

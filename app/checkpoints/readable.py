@@ -63,7 +63,10 @@ def check_tensor_names(architecture: Architecture, names: Collection[str], name_
 
 
 def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[str, object]]:
-    """Yield the fields of a config, with their values, that are unknown or have a value that can't be run."""
+    """Yield the fields of a config, with their values, that are unknown or have a value that can't be run.
+
+    A field that is null counts as left out. A field that `rule` fixes may have that one value alone.
+    """
     fixed = {**COMMON_FIXED, **rule.fixed}
     known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}
     for field, value in config.items():

@@ -26,7 +26,7 @@ from app.translation import ngettext
 NAMED_KEYS = 4  # at most, in the sentence on a row
 LEAST_NAMED = 0.1  # the weight from which a key is named
 SHOWN_TERMS = 5  # of a dot product
-LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained
+LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained, if it is twice an even one
 SPACE_MARKS = "·␣▁Ġ "  # how the space before a word is shown
 
 
@@ -138,8 +138,8 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
             for column, (first, key) in enumerate(zip(drawn.column_starts, keys, strict=True))
         ),
         rounding=ngettext(
-            "Numbers are rounded to {places} decimal, so that sums may be off by one in the last.",
-            "Numbers are rounded to {places} decimals, so that sums may be off by one in the last.",
+            "Numbers are rounded to {places} decimal, so that they may not add up exactly.",
+            "Numbers are rounded to {places} decimals, so that they may not add up exactly.",
             places,
         ).format(places=places),
         reduction=reduction,
@@ -220,21 +220,23 @@ def reduction_sentence(numbers: HeadNumbers) -> str:
 
 
 def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
-    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is more than an even one, why.
+    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is at least twice an even one, why.
 
-    Empty for a text of one token.
+    Empty for a text of one token, and where a window hides the first token from some query.
     """
     shares = first_token_share(numbers)
     if shares is None:
         return ()
     share, even = shares
     told = _("The first token, “{token}”, gets {share} of the later tokens’ weight; shared evenly it would be {even}.")
+    if len(numbers.queries) == 1:
+        told = _("The first token, “{token}”, gets {share} of this query’s weight; shared evenly it would be {even}.")
     texts = [told.format(token=spoken(numbers.key_tokens[0]), share=percent_text(share), even=percent_text(even))]
-    if share >= LARGE_FIRST_SHARE and share > even:
+    if share >= max(LARGE_FIRST_SHARE, 2 * even):
         texts.append(
             _(
-                "That is an attention sink. The shares of a row must add up to 100 %, so a head with nothing to fetch "
-                "parks its weight on the first token, which every later one can see."
+                "That is called an attention sink. The shares of a row must add up to 100 %, so a head with nothing to "
+                "fetch often parks its weight on the first token, which every later one can see."
             )
         )
     return tuple(texts)
@@ -327,7 +329,11 @@ def _distinct(tokens: tuple[str, ...], index: int) -> str:
 
 
 def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
-    """The dot product of a query and a key term by term, in float32 as it was computed, and what becomes of it."""
+    """The dot product of a query and a key, in float32 as it was computed, and what becomes of it up to the weight.
+
+    Its SHOWN_TERMS largest terms are given one by one, the others as one sum. `places` are the decimals of each number;
+    `column` is its column in the picture, which begins at the key `first_key`.
+    """
     import numpy as np
 
     terms = numbers.queries[query] * numbers.keys[key]

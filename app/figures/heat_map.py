@@ -196,12 +196,12 @@ def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cel
 def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
     """The mean weight on the first key, and what it would be if each row were even, over all queries after the first.
 
-    None if fewer than two keys, or no such query, see the first one.
+    None if there is no such query, or one that may not see the first key.
     """
     import numpy as np
 
-    later = numbers.mask[:, 0] & (np.arange(len(numbers.mask)) + numbers.first_query > 0)
-    if not later.any() or len(numbers.keys) < 2:
+    later = np.arange(len(numbers.mask)) + numbers.first_query > 0
+    if not later.any() or not numbers.mask[:, 0].all():
         return None
     even = 1 / numbers.mask[later].sum(axis=1)
     return float(numbers.weights[later, 0].mean()), float(even.mean())

@@ -84,7 +84,7 @@ class HiddenStates:
             self.bytes -= freed
 
     def find(self, key: tuple[object, ...]) -> Any:
-        """The value of a key, None if it is not kept."""
+        """The value of a key, which is then the last to be dropped; None if it is not kept."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)

@@ -141,21 +141,16 @@ def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
 
 
 def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
-    """Yield the tokens with their ids; with safetensors, those of the text are made anew and compared with the run's.
-
-    Special tokens that the model's tokenizer puts before and after the text are given.
-    """
+    """Yield the tokens with their ids; with safetensors, they are made anew and compared with the run's."""
     yield _markdown("## " + _("The tokens"))
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
     rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
     if not head.parameters:
-        added = [token.is_special and token.raw.decode() not in text for token in head.tokens]
-        first, last = added.index(False) if False in added else len(added), len(added) - added[::-1].index(False)
-        of_text = "ids" if not any(added) else f"ids[{first}:{last}]"
         rows += [
             'tokenizer = Tokenizer.from_file(str(path_of("tokenizer.json")))',
             "tokenizer.no_truncation()",
-            f"assert tokenizer.encode(text, add_special_tokens=False).ids == {of_text}  # as in the run",
+            "tokenizer.no_padding()",
+            "assert tokenizer.encode(text).ids == ids  # as in the run",
         ]
     yield from _code([*rows, "assert len(ids) == ..."])
 

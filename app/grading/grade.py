@@ -293,9 +293,10 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
     """
     asked = variant.table.askable[blank.tensor]
-    if isinstance(asked, WrittenPattern) and (explained := diagnose(variant.problem, {blank: typed.value})):
-        return variant.text.misconception(explained.key, "nudge")
-    missed = None if isinstance(asked, WrittenPattern) else near_miss(variant, blank, typed, text)
+    if isinstance(asked, WrittenPattern):
+        explained = diagnose(variant.problem, {blank: typed.value})
+        return variant.text.misconception(explained.key, "nudge") if explained else variant.text.nudge(blank)
+    missed = near_miss(variant, blank, typed, text)
     if missed is None:
         return variant.text.nudge(blank)
     prefix = decimal_prefix(text)

@@ -33,9 +33,9 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
     """What a pattern means for operands with these numbers of sides, its axes numbered by where they first appear.
 
     Axes are names between spaces, as in einops, or single letters, as in einsum: names if an operand has a space,
-    unless only letters come to `ranks`, and the other way round. `...` stands for the sides that an operand has besides
-    its named ones. Axes that are always neighbours in a group count as one: (h e) as a single axis where
-    neither h nor e appears without the other.
+    unless only letters come to `ranks` with no new axis in the result, and the other way round. `...` stands for the
+    sides that an operand has besides its named ones. Axes that are always neighbours in a group count as one: (h e) as
+    a single axis where neither h nor e appears without the other.
 
     An operand may have more sides or fewer than the tensor: the pattern is read, and equals none that fits. Raises
     CannotReadError for more than MAX_PATTERN_CHARACTERS characters ("pattern-too-long"), without exactly one arrow
@@ -93,7 +93,8 @@ def _sides(text: str) -> list[_Side]:
 def _as_meant(named: list[list[_Side]], texts: Sequence[str], ranks: Sequence[int]) -> list[list[_Side]]:
     """The sides as they are named or, as einsum reads a pattern, with every letter as an axis.
 
-    With a space in an operand they are names, else letters, unless only the other reading comes to the ranks.
+    With a space in an operand they are names, else letters, unless only the other reading comes to the ranks with no
+    new axis in the result: "b n d, d f -> bnf" has names of one letter.
     """
     axes = [axis for sides in named for side in sides for axis in side]
     is_grouped = any(len(side) != 1 for sides in named for side in sides)
@@ -109,10 +110,11 @@ def _letters(side: _Side) -> Iterator[_Side]:
 
 
 def _fits(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether each operand names as many sides as it has, or at most as many with an ellipsis."""
-    return all(
+    """Whether operands have as many names as sides, at most as many with an ellipsis, and the result none besides."""
+    *operands, result = sides
+    return set(result) <= {_ELLIPSIS}.union(*operands) and all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
-        for each, rank in zip(sides, ranks, strict=False)
+        for each, rank in zip(operands, ranks, strict=True)
     )
 
 

@@ -44,11 +44,11 @@ GROUPED_INDEX_NOTATION = TensorTable(
             "joined_context", "C_cat", "B, N, H*d_v", "value", Rearrange("context_by_token", "b q h e -> b q (h e)")
         ),
         # Of one input of the batch, since a sheet has boxes for four sides at most.
-        tensor("queries_of_input", "Q_1", "H, N, d_h", "query"),
+        tensor("queries_of_input", "Q_in", "H, N, d_h", "query"),
         tensor(
             "grouped_queries", "Q_G", "G, H/G, N, d_h", "query", Rearrange("queries_of_input", "(g r) n e -> g r n e")
         ),
-        tensor("keys_of_input", "K_1", "G, N, d_h", "key"),
+        tensor("keys_of_input", "K_in", "G, N, d_h", "key"),
         tensor(
             "grouped_scores", "S_G", "G, H/G, N, N", "score", Einsum("grouped_queries keys_of_input", _GROUPED_SCORES)
         ),

@@ -37,6 +37,7 @@
     if (ctx?.target?.id === "run") ctx.target.focus({ preventScroll: true });
     if (pressed === "hint") show(document.querySelector(".says .hint")?.closest("tbody"));
     const lost = document.activeElement === document.body || !document.activeElement.getClientRects().length;
-    if (inSheet && lost) (nextButton() ?? document.getElementById("boxes")).focus({ preventScroll: true });
+    const others = ["boxes", "stages"].map((id) => document.getElementById(id)); // the stages once all of them are open
+    if (inSheet && lost) [nextButton(), ...others].find(Boolean)?.focus({ preventScroll: true });
   });
 })();

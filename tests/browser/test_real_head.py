@@ -27,6 +27,7 @@ def test_a_sentence_is_followed_to_the_next_token_by_keyboard(page: Page) -> Non
     page.keyboard.press("Tab")
     page.keyboard.type("64")
     page.keyboard.press("Enter")
+    expect(page.locator(".result")).to_be_visible()
     expect(page.locator("[id='input.columns']")).to_be_focused()
     expect(page.locator(".ahead")).to_contain_text("One more token")
     page.keyboard.press("ControlOrMeta+a")

@@ -130,6 +130,9 @@ def test_the_first_tokens_share_is_explained_where_it_is_large() -> None:
     resting = [[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.9, 0, 0.1, 0], [0.9, 0, 0, 0.1]]
     assert len(first_token_sentences(with_weights(resting, ("a", "b", "c", "d")))) == 2
     assert len(first_token_sentences(with_weights([[1, 0], [0.5, 0.5]], ("a", "b")))) == 1
+    assert len(first_token_sentences(with_weights([[1, 0], [0.6, 0.4]], ("a", "b")))) == 1
+    decode = with_weights(resting, ("a", "b", "c", "d")).last_row()
+    assert first_token_sentences(decode)[0] != first_token_sentences(with_weights(resting, ("a", "b", "c", "d")))[0]
     identity = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     assert len(first_token_sentences(with_weights(identity, ("a", "b", "c")))) == 1
     assert first_token_sentences(made_head(1, 4)) == ()

@@ -75,6 +75,9 @@ def test_the_share_of_the_first_token_is_a_mean_over_the_later_ones() -> None:
     resting[:, 0] = 1
     assert first_token_share(replace(head, weights=resting)) == pytest.approx((1, expected))
     assert first_token_share(made_head(1, 4)) is None
+    window = np.triu(head.mask, -1)  # of two tokens
+    assert first_token_share(replace(head, mask=window)) is None
+    assert first_token_share(head.last_row()) == pytest.approx((head.weights[3, 0], 1 / 4))
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(48, 48), (49, 49), (130, 130), (1, 1000), (1, 48)])

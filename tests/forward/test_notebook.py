@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel as ByteLevelSplit
+from tokenizers.processors import TemplateProcessing
 
 from app.checkpoints.sources import SMOLLM2, open_checkpoint
 from app.forward.lines import ForwardError
@@ -176,6 +177,21 @@ def test_a_real_head_comes_out_of_its_notebook_again(tmp_path: Path) -> None:
     assert other != right
     with pytest.raises(AssertionError):
         variables_after(other)
+
+
+def test_a_special_token_that_is_typed_is_none_that_the_tokenizer_adds(tmp_path: Path) -> None:
+    """A text with "<s>" in it has that token twice if the tokenizer begins each text with it; the notebook agrees."""
+    folder = write_checkpoint(tmp_path / "tiny")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_special_tokens(["<s>"])
+    first = tokenizer.token_to_id("<s>")
+    tokenizer.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", first)])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    text = f"<s>{TEXT}"
+    head = run_real_head(open_checkpoint(folder, [tmp_path]), text, layer=0, head=0, device="cpu")
+    assert [token.id for token in head.tokens[:3]].count(first) == 2
+    code = "\n".join(code_cells(head_notebook(head, text))).replace("'tiny'", repr(str(folder)))
+    assert_same_numbers(variables_after(completed_head(head, code)), head)
 
 
 def test_the_notebook_of_a_gguf_file_has_the_weights_with_it() -> None:

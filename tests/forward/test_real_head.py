@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 
 from app.checkpoints.checkpoint import Checkpoint, LayerWeights
 from app.checkpoints.sources import open_checkpoint
-from app.forward.hidden_states import HiddenStates, hidden_state, likelihood
+from app.forward.hidden_states import HiddenStates, embeddings, hidden_state, likelihood, run_layer
 from app.forward.lines import ForwardError
 from app.forward.real_head import SAVED, RealHead, run_real_head, save_npz
 from tests.helpers.real_checkpoints import letters, observe, relative_error, saved_checkpoint
@@ -62,6 +64,46 @@ def test_every_head_equals_transformers(family: str, stated: dict[str, Any], fir
             total += torch.from_numpy(run.arrays["output"])
         assert relative_error(total, observed.outputs[layer]) < MAX_ERROR
     assert likelihood(checkpoint, TEXT, states=states) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
+
+
+def head_by_head(w: LayerWeights) -> LayerWeights:
+    """The matrices of a fused one that lies head by head, read as if it lay matrix by matrix."""
+    by_head = [matrix.reshape(len(matrix), 4, -1) for matrix in (w.W_Q, w.W_K, w.W_V)]
+    queries, keys, values = torch.stack(by_head, 2).flatten(1).chunk(3, 1)
+    return replace(w, W_Q=queries, W_K=keys, W_V=values)
+
+
+def swapped(matrix: torch.Tensor) -> torch.Tensor:
+    """The columns of two key heads in the wrong order."""
+    return matrix.view(len(matrix), 2, -1).flip(1).flatten(1)
+
+
+def without_offset(w: LayerWeights) -> LayerWeights:
+    return replace(w, attention_norm=replace(w.attention_norm, scale=w.attention_norm.scale - 1))
+
+
+# For each family a mistake that changes no shape.
+MISREAD: dict[str, Callable[[LayerWeights], LayerWeights]] = {
+    "llama": lambda w: replace(w, W_K=swapped(w.W_K)),
+    "mistral": lambda w: replace(w, W_O=w.W_O.T),
+    "qwen2": lambda w: replace(w, b_K=None if w.b_K is None else 0 * w.b_K),
+    "qwen3": lambda w: replace(w, g_Q=None if w.g_Q is None else torch.ones_like(w.g_Q)),
+    "gpt2": lambda w: replace(w, W_Q=w.W_Q.T),
+    "gpt_neox": head_by_head,
+    "phi3": lambda w: replace(w, W_K=w.W_V, W_V=w.W_K),
+    "gemma2": without_offset,
+}
+
+
+@pytest.mark.parametrize("family", FAMILY_CONFIGS)
+def test_weights_that_are_misread_are_noticed(family: str, tmp_path: Path) -> None:
+    """Key heads in the wrong order, a square matrix turned, a bias or gain left out, fused matrices cut otherwise."""
+    model = small_model(family)
+    checkpoint, ids = saved_checkpoint(model, tmp_path), [token.id for token in letters(TEXT)]
+    weights, expected = checkpoint.layer_weights(0), observe(model, ids).inputs[1]
+    x = embeddings(checkpoint, ids)
+    assert relative_error(run_layer(checkpoint, 0, weights, x)[0].detach(), expected) < MAX_ERROR
+    assert relative_error(run_layer(checkpoint, 0, MISREAD[family](weights), x)[0], expected) > 10 * MAX_ERROR
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])

@@ -272,7 +272,8 @@ def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> Non
     for number in {1, 7, *sheet.key.values()}:
         report = marked(sheet, dict.fromkeys(sheet.blanks_by_name, number))
         assert kinds(report, "follows") == set()
-        assert report.score == sum(number == size for size in sheet.key.values())
+        texts = (sheet.typed(blank, sheet.key[box]) for box, blank in sheet.blanks_by_name.items())
+        assert report.score == sum(str(number) == text for text in texts)
 
 
 @pytest.mark.parametrize(("share", "score"), [(0.0, 5), (0.25, 7), (1.0, 13), (0.1, 5.8)])

@@ -63,7 +63,7 @@ def said_of_code(view: RowView, text: str) -> list[str]:
     if view.options:
         return [str(each.number) for each in view.options if text in (each.text, f"{each.number}: {each.text}")]
     if not any(view.between):
-        return text.split(", ")
+        return [text] if view.row.code else text.split(", ")  # a pattern has commas
     line = re.fullmatch("(.*?)".join(map(re.escape, view.between)), text)
     assert line
     return [filled or NO_WORD for filled in line.groups()]

@@ -22,6 +22,7 @@ SPELLINGS = (
     ("bhqd,bhkd->bhqk", "t"),
     ("  BHIX , BHJX → BHIJ ", "t"),
     ("b h q d,bhkd->bhqk", "t"),
+    ("b h q d, b h k d -> bhqk", "t"),
     ("... q e, ... k e -> ... q k", "te"),
     ("...qe,...ke->...qk", "t"),
     ("b ... q e, b ... k e -> b ... q k", "te"),

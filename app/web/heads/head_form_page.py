@@ -63,14 +63,17 @@ def show_head_form(
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
     """Queue the head, and lead to its page; sets the visitor's cookie. It counts in what the network may store.
 
-    The form is shown again, with what was typed, for a sentence, layer or head that cannot be used (422), and if too
-    many heads wait (503).
+    The form is shown again, with what was typed, for a sentence, layer or head that cannot be used, for weights that
+    the server doesn't offer, in whose place no others are run (422), and if too many heads wait (503).
     """
     sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))
     page = replace(page, form_secret=FormSecret.of(form).secret)
     if page.chosen is None:
         return render("heads/head_form.html", page, 422)
+    if page.chosen.key != form.raw("checkpoint"):
+        problem = _("This server no longer offers these weights: choose others.")
+        return render("heads/head_form.html", replace(page, problem=problem, wrong="checkpoint"), 422)
     layer, head = (whole_number(text, MAX_PLACE) for text in (page.layer, page.head))
     if (problem := _problem(page.chosen, sentence, layer, head)) or layer is None or head is None:
         wrong, text = problem or ("layer", "")
@@ -91,7 +94,10 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
 
 
 def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: str) -> HeadFormPage:
-    """The form with these texts; an empty layer or head is that of the example."""
+    """The form with these texts; an empty layer or head is that of the example, 0 without one.
+
+    `checkpoint` is the key of the chosen weights; for any other text, they are the first that are offered.
+    """
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)

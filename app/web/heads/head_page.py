@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -19,6 +20,7 @@ from app.forward.real_head import RealHead
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.machine.jobs import Job
 from app.sheets.head_stages import HeadStage, StageKey, head_stages
+from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.store import Visitor
 from app.translation import gettext as _
@@ -29,6 +31,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
+from app.web.shared.sheet_view import RowView
 from app.web.shared.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import client_network, url_for
@@ -38,7 +41,6 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 # What each stage that is open lets the picture show.
 STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
-HEAD_REFRESH_S = 2  # without script
 ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
 MAX_SKIPPED = 200  # characters of the list of skipped stages
 
@@ -51,9 +53,16 @@ class HeadPage:
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")] = ""
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
+    variant: Annotated[Variant | None, Doc("The sheet of the stage that is asked.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows of boxes.")] = ()
+    focused: Annotated[str, Doc("The name of the box that has the focus.")] = ""
+    locked: Annotated[bool, Doc("Whether nothing can be typed there: never.")] = False
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
+    quantized: Annotated[
+        str, Doc("What the file holds in place of float32; empty for weights that are not quantized.")
+    ] = ""
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format and time, by name.")] = ()
     picture: Annotated[PictureView | None, Doc("As much of the picture as may be seen yet; None for nothing.")] = None
     picture_after: Annotated[str, Doc("The key of the stage below which the picture is.")] = ""
@@ -68,7 +77,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, "all" for every one. `hint` is the level of a hint for the stage that is
-    asked. A browser without script loads the page again every HEAD_REFRESH_S seconds until the head has run.
+    asked. A browser without script loads the page again every two seconds until the head has run.
     """
     job = find_head_job(services, key)
     page = HeadPage(
@@ -90,10 +99,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
         )
         if not request.cookies.get(VISITOR_COOKIE):
             page = replace(page, form_secret=FormSecret.new().secret)
-    response = render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
-    if not (is_htmx(request) or job.ending):
-        response.headers["Refresh"] = str(HEAD_REFRESH_S)
-    return response
+    return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 
 @router.post("/heads/{key}/stages/{stage}")
@@ -174,13 +180,18 @@ def _page(
     first = next(stage.variant for stage in stages if stage.variant)
     opened = [view.key for view in views if view.state == "open" and view.key in STEPS_OF_PICTURE]
     steps = [step for stage in opened for step in STEPS_OF_PICTURE[stage]]
+    asked = next((view for view in views if view.state == "asked"), None)
     return HeadPage(
         job,
         real_head=real_head,
         stages=views,
+        variant=asked.variant if asked else None,
+        rows=asked.rows if asked else (),
+        focused=asked.focused if asked else "",
         parts=part_lines(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
         scale_sentence=_scale_sentence(real_head),
+        quantized=_quantized_sentence(real_head) if real_head.is_quantized else "",
         facts=(
             (_("Device"), f"{real_head.device_name} ({real_head.device})"),
             (_("Number format"), real_head.dtype),
@@ -202,6 +213,18 @@ def _model_of(real_head: RealHead) -> Model:
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
+
+
+def _quantized_sentence(real_head: RealHead) -> str:
+    """How many bits a stored weight of this head has, by the names of GGUF's types, such as Q4_1; or no number."""
+    dtypes = {part.stored.dtype for part in real_head.parts}
+    bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
+    if not bits:
+        return _("the file holds quantized weights, which are turned back into {dtype} for the run").format(
+            dtype=real_head.dtype
+        )
+    sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
+    return sentence.format(bits="/".join(bits), dtype=real_head.dtype)
 
 
 def _scale_sentence(real_head: RealHead) -> str:

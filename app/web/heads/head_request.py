@@ -48,7 +48,8 @@ class HeadChoice:
 def choice_of_sheet(services: Services, variant: Variant) -> HeadChoice | None:
     """The head that a worksheet with a sentence names; None if it names none or this server doesn't have its weights.
 
-    None, too, for a sheet with another model or number of tokens than the sentence has.
+    None, too, for a sheet with another model or number of tokens than the sentence has, and for weights that lack the
+    layer or head.
     """
     sheet = variant.worksheet
     if not sheet.sentence or (variant.model.key, variant.tokens) != (sheet.model, sheet.tokens):

@@ -105,7 +105,8 @@ class PictureView:
     query: what the links of the picture keep. data: JSON for js/picture.js: the labels of rows and columns, and what
     each row says. row: the query that is read, and `column` its cell; None while its weights may not be shown.
     rows: the query that each row of the picture leads to, with its sentence. table: the numbers of the last stage that
-    is shown, by row; "" is masked. found: of this layer and those below. cards: the heads of
+    is shown, by row; "" is masked. is_scored: False if the text was too long for
+    scores. found: of this layer and those below. cards: the heads of
     this layer, scored by the `chosen` pattern, None for whatever each does most.
     """
 
@@ -124,6 +125,7 @@ class PictureView:
     key_labels: tuple[str, ...]
     table: tuple[tuple[str, tuple[str, ...]], ...]
     is_decode: bool
+    is_scored: bool
     found: tuple[FoundHeads, ...]
     cards: tuple[HeadCard, ...]
     names: Mapping[Pattern, str]
@@ -164,6 +166,7 @@ def picture_view(
         key_labels=columns,
         table=tuple(zip(labels, cell_texts(numbers, keys[-1]), strict=True)) if keys else (),
         is_decode="show_decode" in query,
+        is_scored=bool(real_head.head_scores) or len(real_head.tokens) == 1,
         found=_found(real_head.head_scores) if has_weights else (),
         cards=_cards(real_head, chosen) if has_weights else (),
         names=pattern_names(),

@@ -257,8 +257,16 @@ _SHOWN: Mapping[StageKey, tuple[tuple[str, str], ...]] = {
 
 def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
     """The first numbers of the matrices of a stage; without rotary positions, Q and K are shown with V."""
+    architecture = real_head.architecture
+    embeddings = _("What the first layer receives: a row of the embedding for each token")
+    if architecture.embedding_scale:
+        embeddings = _("What the first layer receives: for each token its row of the embedding, scaled by the model")
+    elif architecture.usable_positions is not None:
+        embeddings = _(
+            "What the first layer receives: for each token its row of the embedding, plus its position’s row"
+        )
     names = {
-        "embeddings": _("What the first layer receives: a row of the embedding for each token"),
+        "embeddings": embeddings,
         "input": _("Input of this head, after the layer’s norm"),
         "queries": _("Queries"),
         "keys": _("Keys"),
@@ -267,7 +275,7 @@ def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
         "output": _("Output"),
     }
     shown = _SHOWN.get(key, ())
-    if key == "projections" and not real_head.architecture.rotary:
+    if key == "projections" and not architecture.rotary:
         shown = (*_SHOWN["rope"], *shown)
     for array, letter in shown:
         matrix = real_head.arrays[array]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,18 @@ def test_what_cannot_be_used_stays_in_the_form(client: TestClient, field: str, t
     assert wrong["name"] == field
     if field != "sentence":
         assert "The cat sat" in page.text("textarea")
+
+
+def test_weights_that_are_gone_are_not_replaced_by_others(client: TestClient, offered: list[ListedCheckpoint]) -> None:
+    """Between the form and its answer they may be taken off the server: the sentence stays, and nothing is run."""
+    offered.append(replace(LISTED, key="llama", name="llama"))
+    del offered[0]
+    answer = client.post("/heads", data=FORM, follow_redirects=False)
+    assert answer.status_code == 422
+    page = Page(answer.text)
+    assert page.text("p", id="problem")
+    assert page.find("select", **{"aria-invalid": "true"})
+    assert "The cat sat" in page.text("textarea")
 
 
 @pytest.mark.usefixtures("offered")

@@ -101,6 +101,21 @@ def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
     assert [stage.key for stage in picture_view(real_head, "k", {}).stages][-2:] == ["weights", "rest"]
 
 
+def test_heads_of_a_text_too_long_for_scores_are_shown_without(client: TestClient, real_head: RealHead) -> None:
+    """The page doesn't say that such a text has no place for a pattern."""
+    unscored = replace(real_head, head_scores=())
+    page = client.get(f"/heads/{stored_head(client.app.state.services.store, unscored)}/picture").text  # type: ignore[attr-defined]
+    assert page.count('class="heat small"') == len(real_head.layer_weights)
+    assert 'class="best"' not in page
+    assert "show_score" not in page
+    assert (
+        'class="best"'
+        in client.get(
+            f"/heads/{stored_head(client.app.state.services.store, finished_head('one'))}/picture"  # type: ignore[attr-defined]
+        ).text
+    )
+
+
 def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
     """It can see itself alone."""
     view = picture_view(finished_head("a"), "k", {})
