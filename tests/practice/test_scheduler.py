@@ -122,7 +122,7 @@ def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [group_states(record) for _, _, record in practise(PracticeRecord(5), answer_right, 120)]
+    stages = [group_states(record) for _, _, record in practise(PracticeRecord(5), answer_right, 4 * len(LADDER))]
     assert set(group_states(PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
@@ -132,18 +132,21 @@ def test_a_student_who_is_right_makes_every_group_solid() -> None:
     assert set(stages[-1].values()) == {"solid"}
 
 
-@pytest.mark.parametrize("misconception", one_in(8, SHOWN))
+@pytest.mark.parametrize("misconception", one_in(8, (key for key in SHOWN if key != "fused-read-matrix-by-matrix")))
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
     """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays.
 
-    Some show on few models, so that not every student who climbs the ladder meets one of these.
+    Some show on few models, so that not every student who climbs the ladder meets one of these. One shows on Pythia
+    alone, and other models let the student pass before it is met a third time.
     """
     for start in range(11, 31):
         student = with_misconception(misconception)
-        climb = practise(on_level("single-head", start), student, 4 * len(LEVELS) + 8)
+        climb = practise(on_level("single-head", start), student, len(LADDER) + 12)
         steps = list[tuple[NextSheet, SheetResult, PracticeRecord]]()
-        while not (steps and misconception in steps[-1][1].held) and (step := next(climb, None)):
+        for step in islice(climb, len(LADDER)):  # before the mixture of all levels, which stays on none
             steps.append(step)
+            if misconception in step[1].held:
+                break
         if misconception in steps[-1][1].held:
             steps += islice(climb, 12)
             break
