@@ -165,8 +165,8 @@ TOPIC = Topic(
             after=("four-dimensions",),
             steps=(
                 ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
-                ("context_by_token", "projection_pattern", "merge_pattern"),
-                ("scores_pattern", "sums_pattern", "split_pattern"),
+                ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
+                ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
             ),
         ),
     ),

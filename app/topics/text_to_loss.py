@@ -201,7 +201,7 @@ TOPIC = Topic(
                 ("tokens", "embedded", "logits"),
                 ("shifted_logits", "targets", "flat_logits", "flat_targets"),
                 ("sound", "convolved", "strided", "heard"),
-                ("pixels", "patches", "image_tokens", "class_vectors", "logits"),
+                ("pixels", "patches", "image_tokens", "final", "class_vectors", "logits"),
             ),
         ),
     ),

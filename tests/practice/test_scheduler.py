@@ -122,8 +122,8 @@ def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
     """Not met at first, then growing, then solid, and never to be looked at again."""
-    stages = [group_states(record) for _, _, record in practise(PracticeRecord(6), answer_right, 120)]
-    assert set(group_states(PracticeRecord(6)).values()) == {"new"}
+    stages = [group_states(record) for _, _, record in practise(PracticeRecord(5), answer_right, 4 * len(LADDER))]
+    assert set(group_states(PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
     assert stages[0]["scores"] == "growing"
     solid = [stage["scores"] == "solid" for stage in stages]

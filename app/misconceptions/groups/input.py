@@ -63,11 +63,7 @@ GROUP = (
     Misconception(
         "class-token-forgotten",
         191,
-        on(
-            "text-to-loss",
-            each("n_side*n_side", "image_tokens.dim1", "final.dim1"),
-            {"image_tokens.dim1": "n_side*n_side"},
-        ),
+        on("text-to-loss", each("n_side*n_side", "image_tokens.dim1", "final.dim1")),
         _sees,
     ),
     # An image is said to be worth 16 × 16 words: the size of a patch is taken for the number of patches.
