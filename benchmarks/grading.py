@@ -37,7 +37,7 @@ def report() -> Iterator[str]:
 
 def _one_sheet(variant: Variant) -> Iterator[str]:
     """The median time to grade a correct sheet, one of products, an unreadable one, and three with mistakes."""
-    right = {box: str(number) for box, number in variant.key.items()}
+    right = {box: variant.typed(variant.blanks_by_name[box], number) for box, number in variant.key.items()}
     sheets = {
         "right numbers": right,
         "products with spaces": {blank: f"1 * {text} / 1" for blank, text in right.items()},

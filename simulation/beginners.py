@@ -33,18 +33,20 @@ class PracticeStep:
 
 
 def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
-    """The texts of these sizes; on a sheet in letters those that come to it.
+    """The texts of these sizes, and of patterns by their numbers; on a sheet in letters those that come to a size.
 
     They are the box's own letters, else those of another box; else a side is a share of d, as 4·d is, and a count a
     share of the right one.
     """
     if variant.worksheet.answers != "letters":
-        return {box: str(size) for box, size in sizes.items()}
+        return {box: variant.typed(variant.blanks_by_name[box], size) for box, size in sizes.items()}
     truth = right_sheet(variant)
-    written = {box: variant.notation.write(variant.expression(blank)) for box, blank in variant.blanks_by_name.items()}
+    written = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
     by_size = {truth[box]: letters for box, letters in written.items()}
 
     def wrong_text(box: str, size: int) -> str:
+        if box.endswith(".choice"):
+            return variant.typed(variant.blanks_by_name[box], size)
         if box.endswith(".count"):
             return f"{size}/{truth[box]}*({written[box]})"
         return by_size.get(size, f"{size}/{variant.sizes['d']}*{variant.notation.symbol('d')}")

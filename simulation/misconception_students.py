@@ -38,11 +38,6 @@ def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
     ]
 
 
-def typed_texts(variant: Variant, sheet: FilledSheet) -> dict[str, str]:
-    """What is typed into each box of a filled sheet."""
-    return {box: variant.typed(variant.blanks_by_name[box], number) for box, number in sheet.items()}
-
-
 def with_slip(sheet: FilledSheet, blank: str, chance: random.Random) -> FilledSheet:
     """The sheet with a slip in one blank: one digit mistyped, left out, doubled or swapped with the next; never 0."""
     slips = [n for n in _slips(str(sheet[blank]), chance) if n not in (0, sheet[blank])]

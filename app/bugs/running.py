@@ -1,8 +1,7 @@
 """Runs the lines of a program on the tensors of `tensors.py`, up to the first that raises.
 
 Only what the programs need can be called: `torch.cat`, `F.scaled_dot_product_attention`, `float` and the names in
-METHODS. A line is parsed and
-walked through, and never handed to Python as code.
+METHODS. A line is parsed and walked through, and never handed to Python as code.
 
 >>> run(["S = Q @ Q.T"], {"Q": CodeTensor.of_shape((10, 64))}).last["S"].shape
 (10, 10)

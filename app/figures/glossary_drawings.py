@@ -280,7 +280,7 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Box("score", 38, 36, 28, 26, "M", "masked"),
         *(_Line(f"M52 36L{18 + 34 * i} 32") for i in range(3)),
     ),
-    "index-notation": (
+    "einsum": (
         _Box("query", 4, 12, 28, 40, "q e"),
         _Box("key", 42, 12, 28, 40, "k e"),
         _Text(79, 32, "→"),

@@ -18,8 +18,9 @@ from app.handout.sheet_plan import plan_sheets
 from app.handout.symbol_pieces import SymbolSplitter
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
+from app.shapes.table import Blank, OneOf, WrittenPattern
 from app.sheets.authoring.worksheet_settings import read_settings
-from app.sheets.code_text import code_shown
+from app.sheets.code_text import answer_in_words, code_shown
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
@@ -101,10 +102,21 @@ BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(workshee
 LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # of each topic
 
 
+def is_in_words(variant: Variant, blank: Blank) -> bool:
+    """Whether the answer of a box is a pattern, or a choice of axes."""
+    asked = variant.table.askable[blank.tensor]
+    return isinstance(asked, OneOf) and bool(asked.texts)
+
+
 def boxes_on_paper(variant: Variant) -> int:
-    """How many boxes a sheet has to write in: one for each blank, but of a program's questions two sizes and a line."""
+    """How many boxes a sheet has to write in: one for each blank, but of questions patterns, two sizes and a line."""
     questions = {row.key for row in variant.rows if variant.is_question(row)}
-    written = 2 * ("clash" in questions) + (variant.problem.case is not None and "repair" in variant.worksheet.rows)
+    patterns = [key for key in questions if isinstance(variant.table.askable[key], WrittenPattern)]
+    written = (
+        len(patterns)
+        + 2 * ("clash" in questions)
+        + (variant.problem.case is not None and "repair" in variant.worksheet.rows)
+    )
     return sum(blank.tensor not in questions for blank in variant.blanks) + written
 
 
@@ -124,20 +136,18 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
     assert all(rest_of(page, 14) for page in pages)
     for page in pages:
         assert_inside_halves(page, layout)
-    own = numbers(variant.code) | {"1"} | {str(at) for at in range(1, 5)}
+    own = numbers(variant.code) | {"1"} | {str(at) for at in range(1, 6)}
     own |= numbers(" ".join(map(variant.axis, variant.blanks)))
     assert numbers(text) <= numbers(given(variant)) | own
     assert f"{ADDRESS}/v/{variant.code}" in [code for page in pages for code in page.codes]
 
 
 def test_a_program_and_its_questions_need_few_pages() -> None:
-    """One full page for a head; a layer's continues without the heads of columns that it has no boxes for."""
-    pages = {
-        key: read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full")))
-        for key in ("bug-one-head", "bug-layer")
-    }
-    assert len(pages["bug-one-head"]) == 1
-    assert ["dim 0" in page.text for page in pages["bug-layer"]] == [True, False]
+    """One full page each; in large print, a layer's continues without the heads of columns that it has no boxes for."""
+    for key in ("bug-one-head", "bug-layer"):
+        assert len(read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full")))) == 1
+    pages = read_pdf(handout_pdf(HandoutOptions(worksheet="bug-layer", sheets=1, large=True)))
+    assert ["dim 0" in page.text for page in pages][-2:] == [True, False]
 
 
 def test_the_s_of_a_possessive_is_no_symbol() -> None:
@@ -338,7 +348,7 @@ def test_a_sheet_takes_few_half_pages(key: str, paper: Paper) -> None:
     for page in pages:
         assert min(g.size for g in page.glyphs) >= smallest
         assert_nothing_is_cut(page, "half")
-    own = numbers(LIBRARY.variant(key).code) | {str(at) for at in range(1, 5)}
+    own = numbers(LIBRARY.variant(key).code) | {str(at) for at in range(1, 6)}
     own |= numbers(" ".join(map(LIBRARY.variant(key).axis, LIBRARY.variant(key).blanks)))
     assert numbers(" ".join(page.text for page in pages)) <= numbers(given(LIBRARY.variant(key))) | own | {"1"}
 
@@ -478,8 +488,12 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, key="only", sheets=1)))
-    found = numbers(" ".join(page.text for page in pages))
-    assert {str(size) for size in variant.key.values()} <= found
+    text = " ".join(page.text for page in pages)
+    in_words = {
+        blank: answer_in_words(variant, blank.tensor) for blank in variant.blanks if is_in_words(variant, blank)
+    }
+    assert {str(variant.answer(blank)) for blank in variant.blanks if blank not in in_words} <= numbers(text)
+    assert all(squeezed(answer) in squeezed(text) for answer in in_words.values())
     for page in pages:
         assert_inside_halves(page, "full")
         assert rest_of(page, 20)
@@ -508,7 +522,7 @@ def test_drawings_tell_no_answer(key: str, figures: PrintedFigures) -> None:
     variant = LIBRARY.variant(key)
     plain = handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full"))
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))
-    own = {str(at) for at in range(1, 5)}
+    own = {str(at) for at in range(1, 6)}
     assert numbers(" ".join(page.text for page in pages)) <= numbers(given(variant)) | own | numbers(variant.code)
     assert len(pages) >= len(read_pdf(plain))
     for page in pages:

@@ -12,7 +12,7 @@ import pytest
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.topics.registry import TOPICS
-from simulation.misconception_students import right_sheet, typed_texts
+from simulation.misconception_students import right_sheet
 from tests.helpers.shipped import LIBRARY
 
 Boxes = dict[str, int | str]
@@ -678,7 +678,7 @@ STUDENTS = [
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
     """That one misconception, and nothing that only follows from it."""
     variant = LIBRARY.variant(student.worksheet, student.model, student.tokens)
-    right = typed_texts(variant, right_sheet(variant))
+    right = {box: variant.typed(variant.blanks_by_name[box], size) for box, size in right_sheet(variant).items()}
     report = grade(variant, {**right, **{box: str(wrong) for box, wrong in student.wrong.items()}})
     assert report.diagnosis is not None
     assert (report.diagnosis.key, report.diagnosis.also) == (student.misconception, ())

@@ -276,7 +276,7 @@ def test_the_scale_of_the_scores_is_said_as_it_is(
 
 SINK_TOPICS = {
     *("first-steps", "single-head", "attention-layer", "three-dimensions", "four-dimensions", "decode-step"),
-    "cache-tensor",
+    *("cache-tensor", "index-notation"),
 }
 
 

@@ -20,6 +20,7 @@ from app.forward.real_head import RealHead
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.machine.jobs import Job
 from app.sheets.head_stages import HeadStage, StageKey, head_stages
+from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.store import Visitor
 from app.translation import gettext as _
@@ -30,6 +31,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
+from app.web.shared.sheet_view import RowView
 from app.web.shared.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import client_network, url_for
@@ -51,6 +53,10 @@ class HeadPage:
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")] = ""
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
+    variant: Annotated[Variant | None, Doc("The sheet of the stage that is asked.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows of boxes.")] = ()
+    focused: Annotated[str, Doc("The name of the box that has the focus.")] = ""
+    locked: Annotated[bool, Doc("Whether nothing can be typed there: never.")] = False
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
@@ -174,10 +180,14 @@ def _page(
     first = next(stage.variant for stage in stages if stage.variant)
     opened = [view.key for view in views if view.state == "open" and view.key in STEPS_OF_PICTURE]
     steps = [step for stage in opened for step in STEPS_OF_PICTURE[stage]]
+    asked = next((view for view in views if view.state == "asked"), None)
     return HeadPage(
         job,
         real_head=real_head,
         stages=views,
+        variant=asked.variant if asked else None,
+        rows=asked.rows if asked else (),
+        focused=asked.focused if asked else "",
         parts=part_lines(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
         scale_sentence=_scale_sentence(real_head),

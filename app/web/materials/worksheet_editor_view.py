@@ -24,6 +24,7 @@ from app.classes.authoring.worksheet_form import (
 )
 from app.exchange import hub
 from app.exchange.imported_models import library_with_model
+from app.names import clean_line
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
@@ -245,8 +246,11 @@ def setting_labels() -> dict[str, str]:
 
 
 def told_token(remarks: Sequence[Remark]) -> str:
-    """A hash of the remarks that matter, by which a form says which it has shown; empty without any."""
-    messages = [remark.message for remark in remarks if remark.matters]
+    """A hash of the remarks that matter, by which a form says which it has shown; empty without any.
+
+    What cannot be seen in them doesn't count: a form drops it from the texts that they quote.
+    """
+    messages = [clean_line(remark.message) for remark in remarks if remark.matters]
     return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
 
 

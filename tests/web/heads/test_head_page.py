@@ -7,12 +7,13 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from app.activities.activity import Policies
 from app.forward.lines import ForwardError
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
@@ -25,6 +26,7 @@ from tests.helpers.finished_heads import finished_head, stored_head
 from tests.helpers.html_page import Page
 from tests.helpers.real_heads import LISTED, SMOLLM2_CONFIG
 from tests.helpers.runs import finished_run
+from tests.helpers.school import SCRIPT, Classroom
 from tests.helpers.shipped import LIBRARY
 
 if TYPE_CHECKING:
@@ -215,6 +217,33 @@ def test_a_sheet_with_another_length_or_without_weights_runs_random_numbers(
     page = finished_run(client, client.post("/runs", data=lesson_form(), follow_redirects=False).headers["location"])
     assert len(runner.calls) == 2
     assert "random numbers instead" in page
+
+
+def test_a_head_of_a_class_goes_with_its_student(client: TestClient) -> None:
+    """A check opens it for a student, whose sentence is deleted once the student is."""
+    app: Any = client.app
+    classroom = Classroom(app, Policies(feedback="immediate"), ("it-attends-smollm2",))
+    student, browser = classroom.join()
+    form = lesson_form(form_id="form-1-of-it")
+    assert browser.post(f"{classroom.sheet_path}/check", data=form, headers=SCRIPT).status_code == 200
+    answer = browser.post(f"{classroom.sheet_path}/run", data=form, follow_redirects=False)
+    address = answer.headers["location"]
+    assert address.startswith("/heads/")
+    assert classroom.sheet_path in browser.get(address).text  # the way back
+    classroom.store.roster.remove_student(student)
+    assert browser.get(address).status_code == 404
+
+
+def test_a_program_gets_the_same_head(client: TestClient) -> None:
+    """Tokens, stored tensors, shapes and weights; unknown weights are refused, and nothing of the text is kept."""
+    [listed] = client.get("/api/v1/heads").json()
+    body = {"checkpoint": listed["key"], "text": SENTENCE, "layer": 13, "head": 3}
+    result = client.post("/api/v1/heads", json=body).json()
+    assert [token["text"] for token in result["tokens"]] == [f"␣{word}" for word in SENTENCE.split()]
+    assert result["shapes"]["queries"] == [4, 64]
+    assert [len(row) for row in result["weights"]] == [4, 4, 4, 4]
+    assert client.post("/api/v1/heads", json=body | {"checkpoint": "other"}).status_code == 422
+    assert kept_of_sentence(client.app.state.services.store) == 0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
