@@ -107,7 +107,7 @@ def by_pattern(
 ) -> Numbers:
     """What einsum, rearrange and repeat make of the operands, with the axes of the line that the sheet shows."""
     if isinstance(operation, Einsum):
-        return einsum(*operands, operation.pattern)
+        return einsum(operands[0], operands[1], operation.pattern)
     sides = zip((*operation.operand_sides[0], *operation.sides), (*operands[0].shape, *shape), strict=True)
     lengths = {side: length for side, length in sides if "(" not in side}
     if isinstance(operation, Rearrange):
