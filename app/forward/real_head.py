@@ -284,7 +284,12 @@ def _run(
     states: HiddenStates,
     report: Report,
 ) -> RealHead:
-    """Run a head as `run_real_head` does, with arguments that have been checked."""
+    """Run a head as `run_real_head` does, with arguments that have been checked.
+
+    Raises ForwardError if a number of the head, or a weight of its layer, is infinite or NaN.
+    """
+    import numpy as np
+
     a = at_layer(checkpoint.architecture, layer)
     ids = [token.id for token in tokens]
     state = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
@@ -304,6 +309,9 @@ def _run(
     names = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "weights": "A", "context": "C", "output": "O"}
     arrays = {"embeddings": _array(embedded)} | {key: _array(made[name]) for key, name in names.items()}
     arrays["scores"] = _array(_unmasked_scores(a, table, made))
+    if not all(np.isfinite(array).all() for array in (*arrays.values(), layer_weights)):
+        problem = _("Numbers of this layer are infinite or none: weights of {checkpoint} are damaged, or too large.")
+        raise ForwardError(problem.format(checkpoint=checkpoint.name))
     is_gguf = checkpoint.kind == "gguf"
     return RealHead(
         checkpoint=checkpoint.name,

@@ -18,7 +18,9 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
+from app.shapes.table import OneOf
 from app.sheets.authoring.author_misconceptions import author_findings
+from app.sheets.code_text import option_text
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
@@ -30,7 +32,7 @@ from app.translation import gettext as _
 
 FindingKind = Literal[
     "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
-    "must-have-same-answer", "tolerates", "unstated", "wording",
+    "must-have-same-answer", "same-reason", "tolerates", "unstated", "wording",
 ]  # fmt: skip
 FARTHEST_PROPOSED = 60  # tokens away that another length may be
 ANY_TOKENS = 100  # where the number plays no part
@@ -75,8 +77,9 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
 
     In this order: misconceptions that it cannot show or distinguish, then the author's among them; symbols of equal
     size; rows with the same answer; a range of tokens without a good length; misconceptions that its tolerance lets
-    pass; facts that it needs and hides; words about other models or sizes. Slow results are cached as long as the
-    questions stay the same, so that an author can be informed at each pause in typing.
+    pass; facts that it needs and hides; words about other models or sizes; an author's reason for a bug that reads like
+    a wrong one. Slow results are cached as long as the questions stay the same, so that an author can be informed at
+    each pause in typing.
     """
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = (
@@ -91,6 +94,7 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
         *(Finding(key, kind, message) for kind, message in _tolerated_misconceptions(variant)),
         *_unstated_facts(variant),
         *(Finding(key, kind, message) for kind, message in _foreign_words(library.models, variant)),
+        *(Finding(key, "same-reason", message) for message in _reason_offered_twice(variant)),
     )
 
 
@@ -401,6 +405,17 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
             "Choose a smaller one."
         )
         yield "tolerates", message.format(percent=f"{100 * tolerance:g}", misconceptions=", ".join(sorted(tolerated)))
+
+
+def _reason_offered_twice(variant: Variant) -> Iterator[str]:
+    """Yield a sentence if the author's reason for a bug reads like another one of the sheet, which counts as wrong."""
+    asked = variant.table.askable.get("why")
+    if variant.worksheet.bug_reason and isinstance(asked, OneOf):
+        texts = {option: option_text(variant, "why", option) for option in asked.options}
+        plain = {option: text.strip(" .").casefold() for option, text in texts.items()}
+        if list(plain.values()).count(plain[asked.right]) > 1:
+            message = _("The reason “{reason}” is among the wrong ones, too: word yours in another way.")
+            yield message.format(reason=texts[asked.right])
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:

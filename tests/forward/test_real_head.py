@@ -320,6 +320,19 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
         )
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_a_refusal(number: float, tmp_path: Path) -> None:
+    """Of this head, or of another one in its layer, whose weights are shown as well."""
+    model = small_model("llama")
+    with torch.no_grad():
+        model.model.layers[1].self_attn.q_proj.weight[0, 0] = number  # of head 0
+    checkpoint = saved_checkpoint(model, tmp_path)
+    for head in (0, 3):
+        with pytest.raises(ForwardError, match="infinite"):
+            run_real_head(checkpoint, TEXT, layer=1, head=head, device="cpu")
+    assert np.isfinite(run_real_head(checkpoint, TEXT, layer=0, head=0, device="cpu").arrays["output"]).all()
+
+
 def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU that others use, too."""
 

@@ -18,6 +18,7 @@ from app.grading.hints import HINT_LEVELS, write_hint
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.code_text import answer_in_words, code_shown, option_text
+from app.sheets.lint import findings_on
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers
@@ -141,6 +142,16 @@ def test_an_author_says_what_happened_and_why() -> None:
         assert plain
         assert variant.key["why.choice"] == plain.key["why.choice"]
         assert answer_in_words(variant, "why") == "My reason."
+
+
+def test_an_authors_reason_that_is_also_a_wrong_one_is_reported() -> None:
+    """Whoever picked the one that counts as wrong would lose the point for the same words."""
+    plain = LIBRARY.variant(SHEET.key)
+    wrong = next(option for option in (1, 2) if option != plain.key["why.choice"])
+    for reason, count in ((option_text(plain, "why", wrong).upper(), 1), ("My reason.", 0)):
+        library = replace(LIBRARY, worksheets={"mine": replace(SHEET, key="mine", bug_reason=reason)})
+        told = findings_on(library, library.variant("mine"))
+        assert [finding.kind for finding in told].count("same-reason") == count
 
 
 @pytest.mark.parametrize("bug", ["heads-not-moved", "heads-split-by-view", "nothing-wrong-in-layer"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +15,16 @@ from starlette.testclient import TestClient
 
 from app.activities.activity import Policies
 from app.forward.lines import ForwardError
+from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
 from app.store import Store
 from app.store.jobs import JOB_RETENTION
 from app.store.tables import job_pieces, jobs, metadata, visitors
 from app.web.heads import head_request
 from tests.helpers.clock import Clock
+from tests.helpers.finished_heads import finished_head, stored_head
 from tests.helpers.html_page import Page
-from tests.helpers.real_heads import LISTED
+from tests.helpers.real_heads import LISTED, SMOLLM2_CONFIG
 from tests.helpers.runs import finished_run
 from tests.helpers.school import SCRIPT, Classroom
 from tests.helpers.shipped import LIBRARY
@@ -240,3 +244,31 @@ def test_a_program_gets_the_same_head(client: TestClient) -> None:
     assert [len(row) for row in result["weights"]] == [4, 4, 4, 4]
     assert client.post("/api/v1/heads", json=body | {"checkpoint": "other"}).status_code == 422
     assert kept_of_sentence(client.app.state.services.store) == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("stage", "config", "added_parts", "numbers"),
+    [
+        ("decode", {"model_type": "mistral", "sliding_window": 5}, (), "5"),
+        ("rope", {"model_type": "gpt_neox", "rotary_pct": 0.25}, (), "16 64"),
+        ("projections", {}, ("b_Q",), ""),
+        ("projections", {"model_type": "qwen3", "head_dim": 64}, ("g_Q",), ""),
+    ],
+    ids=["window", "partial rotation", "biases", "norms"],
+)
+def test_a_stage_says_what_is_special_about_the_model(
+    client: TestClient, stage: str, config: dict[str, object], added_parts: tuple[str, ...], numbers: str
+) -> None:
+    """What a head of SmolLM2 doesn't have has a sentence, with its numbers, in the stage where it matters."""
+    plain = finished_head("a cat and a dog and a cow")
+    parts = (*plain.parts, *(replace(plain.parts[0], variable=name) for name in added_parts))
+    stated = SMOLLM2_CONFIG | config
+    special = replace(plain, config=stated, architecture=build_architecture(stated, plain.checkpoint), parts=parts)
+    store = client.app.state.services.store  # type: ignore[attr-defined]
+    texts = []
+    for head in (plain, special):
+        page = client.get(f"/heads/{stored_head(store, head)}?skip=all").text
+        [section] = re.findall(f'(?s)id="stage-{stage}".*?</section>', page)
+        texts.append(re.sub("<[^>]+>", "", section.split("<p>")[1].split("</p>")[0]))
+    assert texts[0] != texts[1]
+    assert set(numbers.split()) <= set(re.findall("[0-9]+", texts[1]))
