@@ -19,12 +19,18 @@ from .tables import (
     enrolments,
     extra_time,
     grade_changes,
+    jobs,
     students,
     ticket_answers,
 )
 
 _Combine = Callable[[Any, Any], Mapping[str, Any]]  # a row of either student: what changes in that of the first
-_FREELY_MOVED = (enrolments, grade_changes, ticket_answers)  # tables where any number of rows may belong to one student
+_FREELY_MOVED = (
+    enrolments,
+    grade_changes,
+    jobs,
+    ticket_answers,
+)  # tables where any number of rows may belong to one student
 _MAX_SHEET_KEY = 200  # characters
 
 

@@ -320,8 +320,8 @@ def where_glyph(page: Printed, words: str) -> Glyph:
 def most_halves(variant: Variant) -> int:
     """How many half pages a sheet with its drawing may take.
 
-    Long are latent attention, tensors, symbols of a model, and experts beside shared ones; high is a drawing with more
-    tokens than dimensions.
+    Long are latent attention, tensors, symbols of a model, experts beside shared ones, and a sentence for a real head;
+    high is a drawing with more tokens than dimensions.
     """
     topic, in_letters = TOPICS[variant.worksheet.topic], variant.worksheet.answers == "letters"
     if topic.subject == "layer" and variant.architecture.has_latent_attention:
@@ -330,9 +330,8 @@ def most_halves(variant: Variant) -> int:
     if variant.has_dimensions or has_shared_experts or (in_letters and topic.subject in ("parameters", "model")):
         return 3
     is_high = variant.tokens > variant.sizes["d"]
-    return (
-        1 if topic.subject == "head" and not (in_letters or topic.in_steps or topic.reads_two_texts or is_high) else 2
-    )
+    is_long = in_letters or topic.in_steps or topic.reads_two_texts or variant.worksheet.sentence
+    return 1 if topic.subject == "head" and not (is_long or is_high) else 2
 
 
 @pytest.mark.parametrize(("key", "paper"), one_in(7, product(LIBRARY.worksheets, ["letter", "a4"])))

@@ -102,7 +102,7 @@ def test_the_names_are_those_of_the_file_and_a_square_hides_the_turn(client: Tes
     address = run_head(client)
     asked = Page(client.get(f"{address}?skip=input").text)
     assert "blk.13.attn_q.weight" in asked.text("div", id="boxes").replace("\u200b", "")
-    table = Page(client.get(f"{address}?skip=all").text).text("table", class_="parts").replace("\u200b", "")
+    table = Page(client.get(f"{address}?skip=all").text).text("table", class_="head-parts").replace("\u200b", "")
     for shown in ("192–255", "64–127", "(192, 576)"):
         assert shown in table
     assert table.count("square") == 2  # W_Q and W_O

@@ -41,7 +41,7 @@ def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: T
     in_bundle = [path for path in parts if _longest_rule(path) in bundle]
     left_out = [path.stem for path in parts if path not in in_bundle]
     assert (
-        left_out == ["code", "exhibits", "handout", "live", "materials", "models"]
+        left_out == ["code", "exhibits", "handout", "heads", "live", "materials", "models", "picture"]
         if kind == "css"
         else 5 < len(in_bundle) < len(parts)
     )
