@@ -26,6 +26,7 @@ Meaning = tuple[tuple[tuple[int, ...], ...], ...]  # of each operand, then of th
 _Side = tuple[str, ...]
 _TOKEN = re.compile(r" |\.\.\.|[()1]|[A-Za-z](?:[A-Za-z0-9_]*[A-Za-z0-9])?")
 _LETTERS = re.compile("[A-Za-z]+")
+_BETWEEN_LETTERS = re.compile("(?<=[A-Za-z])(?=[A-Za-z])")
 _ELLIPSIS: _Side = ("...",)
 
 
@@ -40,8 +41,9 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
     An operand may have more sides or fewer than the tensor: the pattern is read, and equals none that fits. Raises
     CannotReadError for more than MAX_PATTERN_CHARACTERS characters ("pattern-too-long"), without exactly one arrow
     ("pattern-arrow"), with another number of operands ("pattern-operands"), for brackets that are empty, nested or open
-    ("pattern-brackets"), for brackets or a 1 unless it `takes_groups` ("pattern-groups"), and for any other sign
-    ("pattern-sign"). The time it takes is linear in the length of the text.
+    ("pattern-brackets"), for brackets or a 1 unless it `takes_groups` ("pattern-groups"); where it does, for a pattern
+    of einops that lacks only spaces between letters ("pattern-spaces"); and for any other sign ("pattern-sign"). The
+    time it takes is linear in the length of the text.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise CannotReadError("pattern-too-long")
@@ -55,6 +57,9 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
     named = [_sides(each) for each in (*texts, after)]
     if not takes_groups and any(len(side) != 1 for sides in named for side in sides):
         raise CannotReadError("pattern-groups")
+    spaced = [_sides(_BETWEEN_LETTERS.sub(" ", each)) for each in (*texts, after)]
+    if takes_groups and not _rearranges(named, ranks) and _rearranges(spaced, ranks):
+        raise CannotReadError("pattern-spaces")
     sides = _as_meant(named, texts, ranks)
     return _numbered(_without_ellipsis(sides, ranks))
 
@@ -112,7 +117,18 @@ def _letters(side: _Side) -> Iterator[_Side]:
 def _fits(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
     """Whether operands have as many names as sides, at most as many with an ellipsis, and the result none besides."""
     *operands, result = sides
-    return set(result) <= {_ELLIPSIS}.union(*operands) and all(
+    return set(result) <= {_ELLIPSIS}.union(*operands) and _have_ranks(operands, ranks)
+
+
+def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
+    """Whether einops takes the pattern: operands have as many names as sides, and the result has each of their axes."""
+    *operands, result = sides
+    axes = {axis for operand in operands for side in operand for axis in side}
+    return axes <= {axis for side in result for axis in side} and _have_ranks(operands, ranks)
+
+
+def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
+    return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
         for each, rank in zip(operands, ranks, strict=True)
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from einops import einsum, rearrange, repeat
+from einops import EinopsError, einsum, rearrange, repeat
 
 from app.algebra.parser import CannotReadError
 from app.shapes.patterns import MAX_PATTERN_CHARACTERS, read_pattern
@@ -140,6 +140,18 @@ def test_what_is_no_pattern_has_a_reason(typed: str, reason: str) -> None:
     with pytest.raises(CannotReadError) as raised:
         read_pattern(typed, (4, 4))
     assert raised.value.unreadable.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("typed", "rank"), [("bn(he)->bhne", 3), ("b n (he) -> b h n e", 3), ("bhne->bn(he)", 4), ("bgne->b(gr)ne", 4)]
+)
+def test_letters_that_einops_takes_for_one_name_are_not_wrong(typed: str, rank: int) -> None:
+    """The library stops with an error, and its user puts spaces between them."""
+    with pytest.raises(CannotReadError) as raised:
+        read_pattern(typed, (rank,), takes_groups=True)
+    assert raised.value.unreadable.reason == "pattern-spaces"
+    with pytest.raises(EinopsError):
+        repeat(small(2, 3, 4, 5)[..., 0] if rank == 3 else small(2, 3, 4, 5), typed, r=2, h=2)
 
 
 def test_hostile_texts_take_a_few_milliseconds() -> None:

@@ -72,8 +72,8 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
     if page.chosen is None:
         return render("heads/head_form.html", page, 422)
     if page.chosen.key != form.raw("checkpoint"):
-        problem = _("This server no longer offers these weights: choose others.")
-        return render("heads/head_form.html", replace(page, problem=problem, wrong="checkpoint"), 422)
+        gone = _("This server no longer offers these weights: choose others.")
+        return render("heads/head_form.html", replace(page, problem=gone, wrong="checkpoint"), 422)
     layer, head = (whole_number(text, MAX_PLACE) for text in (page.layer, page.head))
     if (problem := _problem(page.chosen, sentence, layer, head)) or layer is None or head is None:
         wrong, text = problem or ("layer", "")
