@@ -100,8 +100,9 @@ class Roster(QueryBase):
         """
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
-            # Two imports at once would each find nobody on the roster. SQLite lets one thread write at a time anyway.
-            connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update())
+            # Two imports at once would each find nobody on the roster. A student who joins under one of the names does
+            # not wait for this lock, or each could wait for the other. SQLite lets one thread write at a time anyway.
+            connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
             on_roster = sa.select(students.c.roster_key, students.c.name_key).where(students.c.course_id == course.id)
             known = connection.execute(on_roster).all()
             keys = {row.roster_key for row in known if row.roster_key}
