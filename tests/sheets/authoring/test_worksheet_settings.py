@@ -208,6 +208,8 @@ def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> 
     for model, simplified in product(LIBRARY.models, (False, True)):
         wanted = LIBRARY.models[model].architecture_taught(simplified)
         first = {"title": "T", "model": model, "topic": topic, "tokens": possible_tokens(topic, wanted, 30)}
+        if bugs := TOPICS[topic].bugs:
+            first["bug"] = bugs[0]
         for row in named:
             values = {**first, "rows": [row], "kv_head_per_query_head": simplified, "answers": answers}
             accepted = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[0]
