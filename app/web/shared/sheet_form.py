@@ -143,8 +143,8 @@ def draw_typed(
 
     A blank whose text cannot be read has no size there. Figures say what they explain only if it `explains`: that
     answers boxes of some sheets, so it comes after the first check. See draw_figures for `names_sizes` and
-    `shows_mismatches`. Drawings are kept for a while: a save is followed by a check or by handing in, and in a class
-    many students type the same into the same sheet.
+    `shows_mismatches`. Drawings are kept for a while: a save is followed by a check, and in a class many students
+    type the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
     drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant)
@@ -153,20 +153,14 @@ def draw_typed(
 
 @lru_cache(MAX_DRAWINGS)
 def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
-    """The drawing of a sheet's texts as HTML; None if the sheet has no figure."""
-    figures = _draw(drawn)
+    """The drawing of a sheet's readable texts as HTML, unreadable ones left out; None if the sheet has no figure."""
+    variant = drawn.variant
+    read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
+    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
+    figures = draw_figures(
+        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
+    )
     if not figures:
         return None
     html = render_text("shared/_figures.html", FiguresFragment(figures, explains))
     return Drawing(html, figures[0].has_scale, tuple(each.sentence for figure in figures for each in figure.mismatches))
-
-
-@lru_cache(MAX_DRAWINGS)
-def _draw(drawn: _Drawn) -> tuple[Figure, ...]:
-    """The figures of a sheet's readable texts, unreadable ones left out: the same before and after a check."""
-    variant = drawn.variant
-    read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
-    return draw_figures(
-        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
-    )
