@@ -95,17 +95,17 @@ def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[Prac
 
     Sheets in numbers are dealt, or sheets in symbols if `in_letters`, and the other kind where a level or a step has
     none of these; a course's own worksheets always. Worksheets whose tokens are columns are left out: they are for
-    courses that choose that convention.
+    courses that choose that convention. So are the library's lessons on a real head, for a server that has its weights.
     """
     return _levels_of(tuple(library.worksheets.values()), in_letters)
 
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
-    """The levels that have some of these worksheets, in the order of LEVELS; tokens as columns are left out."""
+    """The levels that have some of these worksheets, in the order of LEVELS, without those that practice leaves out."""
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
-        if worksheet.tokens_are == "rows":
+        if worksheet.tokens_are == "rows" and (worksheet.is_own or not worksheet.sentence):
             by_level.setdefault(level_key(worksheet), []).append(worksheet)
     return tuple(
         PracticeLevel(
