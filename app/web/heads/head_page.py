@@ -35,6 +35,7 @@ from app.web.shared.sheet_form import read_answers
 from app.web.shared.sheet_view import RowView
 from app.web.shared.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
 
@@ -75,6 +76,7 @@ class HeadPage:
 
 
 @router.get("/heads/{key}")
+@in_threads("run")
 def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 

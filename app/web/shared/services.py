@@ -35,11 +35,13 @@ from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
-ThreadKind = Literal["class", "forward", "print", "hub", "password"]
-# In each process. Those of a class work, and more of them would only wait for one another. The others mostly wait, and
-# there are a few more of them than may wait at a time, so that whoever is one too many is told at once.
+ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
+# In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
+# class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
+# a few more of them than may wait at a time, so that whoever is one too many is told at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
+    "run": 2,
     "forward": 24,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
