@@ -12,10 +12,9 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -28,6 +27,7 @@ from app.machine.jobs import JobKind, JobStoppedError, Runner
 from app.metrics import meters
 from app.settings import Settings
 from app.store import Store
+from app.store.database import is_known, revision_of
 from app.store.limits import failure_of
 from app.translation import gettext as _
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 KINDS: Mapping[str, JobKind] = {"runs": "run", "handouts": "handout", "heads": "head"}  # as they are typed
 MAX_CONCURRENCY, MAX_NAME = 64, 100
+SHARES = 20  # processes among which the connections are divided: a runner needs few
 SIGN_EVERY_S, RETRY_S = 2.0, 0.5
 WAITS_FOR_SIGN_S = 3 * SIGN_EVERY_S  # for another runner of this name to show that it lives
 CHILD_KEPT_S = 24 * 3600.0  # a runner has nothing else to do with its memory
@@ -85,7 +86,9 @@ def _run(parsed: argparse.Namespace) -> None:
             device=device.partition(":")[0] or None,
         )
         opened.callback(heads.close)
-        runner = _with_device(Runner(name, kinds, device=device, concurrency=concurrency), heads, stopped)
+        offer = _offer(settings) if "head" in kinds else ()
+        runner = Runner(name, kinds, device=device, concurrency=concurrency, checkpoints=offer)
+        runner = _with_device(runner, heads, stopped)
         store = _open_store(settings, folder, stopped)
         if store is not None:
             opened.callback(store.close)
@@ -125,6 +128,12 @@ def _choose_device(text: str | None) -> str:
         numbers = seen.split(",") if seen is not None else [str(number) for number in range(1000)]
         os.environ["CUDA_VISIBLE_DEVICES"] = numbers[int(match[2])] if int(match[2]) < len(numbers) else ""
     return text or ""
+
+
+def _offer(settings: Settings) -> list[dict[str, Any]]:
+    """The weights of this machine as the pages of servers list them, without the paths of their files."""
+    listed = map(asdict, listed_checkpoints(settings.weight_folders))
+    return [{name: value for name, value in each.items() if name != "source"} for each in listed]
 
 
 def _temporary_folder(opened: ExitStack) -> Path:
@@ -189,7 +198,7 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
     while not stopped.is_set():
         with report_database_errors(settings):
             try:
-                return Store(settings.database, folder, role="runner")
+                return Store(settings.database, folder, SHARES)
             except SQLAlchemyError as error:
                 if failure_of(error) is None:
                     raise
@@ -216,58 +225,62 @@ def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
 def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner, stopped: threading.Event) -> None:
     """Do jobs until the process is stopped, and give a sign of life every SIGN_EVERY_S.
 
-    What it offers is looked up each time, so that weights that are put into its folders are offered at once. It says
-    when the database is lost and when it is back, and when other versions of the program queue jobs or change tables.
+    It says when the database is lost and when it is back, and if other versions of the program queue jobs that it
+    cannot do, or have changed the tables.
     """
     from app.main import job_kinds, job_services  # which loads the app
 
     services = job_services(settings, store, heads, runner)
-    done = list[int]()  # the jobs that have ended here
     for kind, (work, limits) in job_kinds(services).items():
         if kind in runner.kinds:
-            services.jobs.add_kind(kind, _announced(kind, work, done, stopped), limits)
-    names = ", ".join(each for each, kind in KINDS.items() if kind in runner.kinds)
-    began = _("Runner {name} does {kinds} on {device} ({device_name}), {count} of each kind at a time.")
-    services.jobs.start()
-    is_lost, is_told = False, set[str]()
+            services.jobs.add_kind(kind, _announced(kind, work, stopped), limits)
+    is_started, is_lost, told = False, False, set[str]()
     try:
         while not stopped.is_set():
             try:
-                store.jobs.sign_on(_with_offer(runner, settings, len(done)))
+                store.jobs.sign_on(runner)
                 notes = _notes_on_versions(store)
             except SQLAlchemyError:
                 if not is_lost:
                     _say(_("The database does not answer; trying until it does."))
                 is_lost = True
             else:
-                if began:
-                    _say(began.format(name=runner.name, kinds=names, device=runner.device,
-                                      device_name=runner.device_name, count=runner.concurrency))  # fmt: skip
+                if not is_started:
+                    services.jobs.start()
+                    _say(_description(runner))
                 if is_lost:
                     _say(_("The database is back."))
-                for note in notes - is_told:
+                for note in sorted(notes - told):
                     _say(note)
-                is_lost, began, is_told = False, "", is_told | notes
+                is_started, is_lost, told = True, False, told | notes
             stopped.wait(RETRY_S if is_lost else SIGN_EVERY_S)
     finally:
         services.jobs.close()
         services.printer.close()
 
 
-def _with_offer(runner: Runner, settings: Settings, jobs_done: int) -> Runner:
-    """The runner with the weights that it has now, if it runs heads, and the number of jobs that have ended here."""
-    listed = listed_checkpoints(settings.weight_folders) if "head" in runner.kinds else ()
-    offer = [{name: value for name, value in asdict(each).items() if name != "source"} for each in listed]
-    return replace(runner, checkpoints=offer, jobs_done=jobs_done)
+def _description(runner: Runner) -> str:
+    """What a runner does and where, for the terminal."""
+    sentence = _("Runner {name} does {kinds} on {device} ({device_name}), {count} of each kind at a time.")
+    kinds = ", ".join(each for each, kind in KINDS.items() if kind in runner.kinds)
+    where = {"device": runner.device, "device_name": runner.device_name}
+    return sentence.format(name=runner.name, kinds=kinds, count=runner.concurrency, **where)
 
 
 def _notes_on_versions(store: Store) -> set[str]:
-    """A sentence if other code than this has queued jobs that wait, and one if it has changed the tables."""
-    return set()
+    """A sentence if jobs wait that code with another form has queued, and one if newer code has changed the tables."""
+    notes = set[str]()
+    if store.jobs.count_of_other_forms():
+        notes.add(_("Jobs wait that another version of this program has queued: update this runner, or the servers."))
+    with store.engine.connect() as connection:
+        revision = revision_of(connection)
+    if revision is None or not is_known(revision):
+        notes.add(_("A newer version of this program has changed the database: update this runner."))
+    return notes
 
 
-def _announced(kind: JobKind, work: Work, done: list[int], stopped: threading.Event) -> Work:
-    """The work of a kind, with a line on the terminal when it begins and when it ends, and its number in `done`.
+def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
+    """The work of a kind, with a line on the terminal when it begins and when it ends.
 
     The lines have the kind and the number of the job: nothing that anybody typed. Work that fails because the child
     that does it has got the same signal as this process is put back, as if it had been stopped.
@@ -296,8 +309,6 @@ def _announced(kind: JobKind, work: Work, done: list[int], stopped: threading.Ev
         else:
             return result
         finally:
-            if ending != "stopped":
-                done.append(task.job.id)
             if at_work:
                 at_work.queue.labels(kind, "working").dec()
             seconds = time.monotonic() - began

@@ -484,7 +484,7 @@ def _answer(
     except JobRefusedError:
         raise HTTPException(503, why_not_run("busy")) from None
     try:
-        job = services.jobs.wait(job, ANSWER_LIMIT_S)
+        job = services.jobs.wait(job, ANSWER_LIMIT_S) or job
         if job.ending == "ready":
             return services.jobs.result(job)
     finally:

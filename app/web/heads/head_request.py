@@ -79,9 +79,7 @@ def start_head(
     whose = {"visitor_id": visitor_id, "student_id": student_id}
     key = secrets.token_urlsafe(18)
     try:
-        return services.jobs.submit(
-            "head", client, key, about, asdict(choice), **whose, **needs_of(services, listed)
-        )
+        return services.jobs.submit("head", client, key, about, asdict(choice), **whose, **needs_of(services, listed))
     except JobRefusedError as refusal:
         sentences = {
             "full": _("Too many runs are in progress. Try again in a minute."),

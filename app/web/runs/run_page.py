@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -162,7 +162,9 @@ def start_run(
         response = _to_real_head(request, services, client, choice, back=back, visitor_id=visitor_id)
         return requested.with_cookie(request, response)
     frozen = freeze_run(requested.variant)
-    run, job = _start(services, client, requested.answers, options, frozen, requested.variant) if attempted else (None, None)
+    run, job = (
+        _start(services, client, requested.answers, options, frozen, requested.variant) if attempted else (None, None)
+    )
     response = _respond(request, services, requested.variant, run, job, sheet_link(requested.variant), options)
     return requested.with_cookie(request, response)
 
