@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -167,6 +168,21 @@ def test_a_sentence_is_in_its_job_alone_and_goes_with_it(client: TestClient, clo
     clock.pass_seconds(2 * JOB_RETENTION.total_seconds())
     store.jobs.delete_expired()
     assert (kept_of_sentence(store), count(job_pieces)) == (0, 0)
+
+
+def test_a_deleted_sentence_is_in_no_file_of_the_database(client: TestClient) -> None:
+    """Once the housekeeper, which comes every ten minutes, has emptied SQLite's write-ahead log."""
+    services = client.app.state.services  # type: ignore[attr-defined]
+    path = Path(services.store.engine.url.database)
+
+    def is_in_a_file() -> bool:
+        return any(b"Zebras" in file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+    address = run_head(client)
+    assert is_in_a_file()
+    client.post(f"{address}/delete")
+    services.housekeeper.tidy()
+    assert not is_in_a_file()
 
 
 def test_no_log_and_no_address_has_the_sentence(
