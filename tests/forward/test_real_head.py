@@ -297,7 +297,7 @@ def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
     "changed",
     [
         {"text": ""},
-        {"text": "x" * 65},  # more positions than the model has
+        {"text": "x" * 65},
         {"most_tokens": 3},
         {"layer": 2},
         {"head": 4},
@@ -318,6 +318,14 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
         run_real_head(
             saved_checkpoint(small_model("gpt2"), tmp_path), arguments.pop("text"), report=report, **arguments
         )
+
+
+def test_a_text_too_long_for_the_positions_is_told_both_numbers(tmp_path: Path) -> None:
+    """Those of its tokens and of the rows in the file's table, whatever else limits it."""
+    checkpoint = saved_checkpoint(small_model("gpt2"), tmp_path)
+    for most in (10, 4096):
+        with pytest.raises(ForwardError, match=r"\b80 tokens.*\b64\b"):
+            run_real_head(checkpoint, "x" * 80, layer=0, head=0, most_tokens=most)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
