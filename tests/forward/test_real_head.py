@@ -151,6 +151,14 @@ def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
     weights = powers / powers.sum(-1, keepdims=True)
     context = weights @ x @ stored("attn_v")[kv_head * width : (kv_head + 1) * width].T
     output = context @ stored("attn_output")[:, 4 * width : 5 * width].T
+    given = (x @ stored("attn_q")[4 * width : 5 * width].T)[-1]
+    for turned, pair in zip(
+        run.turned, (0, 10, 21, 31), strict=True
+    ):  # of 32, j with j + 32 once the rows are in order
+        assert (turned.features, turned.angle) == ((pair, pair + 32), pytest.approx(angle[-1, pair]))
+        assert turned.before == pytest.approx(given[2 * pair : 2 * pair + 2], rel=1e-3, abs=1e-5)
+        after = queries[-1, pair]
+        assert turned.after == pytest.approx((after.real, after.imag), rel=1e-3, abs=1e-5)
     for name, expected in {"input": x, "scores": scores, "weights": weights, "output": output}.items():
         assert relative_error(run.arrays[name], expected) < MAX_ERROR
 

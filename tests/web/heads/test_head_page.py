@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from app.activities.activity import Policies
 from app.forward.head_run import why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunTooLong
+from app.forward.real_head import TurnedPair
 from app.machine import jobs as machine_jobs
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
@@ -324,3 +326,16 @@ def test_a_stage_says_what_is_special_about_the_model(
         texts.append(re.sub("<[^>]+>", "", section.split("<p>")[1].split("</p>")[0]))
     assert texts[0] != texts[1]
     assert set(numbers.split()) <= set(re.findall("[0-9]+", texts[1]))
+
+
+def test_a_query_is_shown_before_and_after_rope(client: TestClient) -> None:
+    """The numbers that the run reported, the angle in degrees, and a shape that stays."""
+    pairs = (TurnedPair((0, 32), math.radians(573), (1.0, 0.0), (-0.839, -0.545)),
+             TurnedPair((31, 63), math.radians(0.0082), (3.76, 0.009), (3.76, 0.01)))  # fmt: skip
+    store = client.app.state.services.store  # type: ignore[attr-defined]
+    head = replace(finished_head("a cat and a dog and a cow"), turned=pairs)
+    page = Page(client.get(f"/heads/{stored_head(store, head)}?skip=all").text)
+    [(_, text)] = page.find("section", id="stage-rope")
+    assert re.findall("[−0-9.]+°", text) == ["573°", "0.00820°"]
+    assert "0,321.0000.000573°−0.839−0.545" in text.replace(" ", "")
+    assert "8 × 64" in text
