@@ -28,6 +28,7 @@ from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.store import Store
+from app.store.database import empty_log
 from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
@@ -77,13 +78,20 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub."""
+        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub.
+
+        After the jobs it empties SQLite's write-ahead log, so that deleted sentences are in no file any more.
+        """
+
+        def often() -> None:
+            self.jobs.tidy()
+            empty_log(self.store.engine)
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
 
-        return Housekeeper(self.settings.data_dir / "turns", self.jobs.tidy, daily)
+        return Housekeeper(self.settings.data_dir / "turns", often, daily)
 
     @cached_property
     def demonstration(self) -> Demonstration:
