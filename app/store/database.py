@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -216,6 +217,7 @@ def connections_allowed(engine: sa.Engine) -> int | None:
         return connection.exec_driver_sql(f"SELECT current_setting('max_connections')::int - ({reserved})").scalar()
 
 
+@lru_cache
 def is_known(revision: str) -> bool:
     """Whether this code has a migration with that revision."""
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}

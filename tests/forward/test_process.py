@@ -64,7 +64,7 @@ def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseEx
     runner.run(LLAMA, 2)
     thread = threading.Thread(target=work)
     thread.start()
-    while not runner._idle.empty():
+    while runner._idle.qsize() == len(runner._children):
         time.sleep(0.01)
     time.sleep(0.1)
     return thread, caught
