@@ -20,7 +20,7 @@ from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.database import connections_allowed, connections_of_each, count_locked
+from app.store.database import another_key_signs, connections_allowed, connections_of_each, count_locked
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -53,7 +53,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
     Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
-    cannot be opened or allows too few connections, and workers that end as they start.
+    cannot be opened, allows too few connections or is served with another secret key, and workers that end as they
+    start.
     """
     settings = read_settings()
     _raise_file_limit()
@@ -64,7 +65,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
         with report_database_errors(settings):
             keep_private(settings)
             app = _create_app(settings)
-            _check_connections(settings, app.state.services.store)
+            _check_campus(settings, app.state.services.store)
     except InputError:
         listening.close()
         raise
@@ -73,15 +74,32 @@ def _serve(_parsed: argparse.Namespace) -> None:
     _serve_at(listening, app, settings)
 
 
-def _check_connections(settings: Settings, store: Store) -> None:
-    """Raise InputError if PostgreSQL allows fewer connections than the workers may open; SQLite has no limit."""
-    needed, allowed = settings.workers * connections_of_each(settings.workers), connections_allowed(store.engine)
-    if allowed is not None and needed > allowed:
+def _check_campus(settings: Settings, store: Store) -> None:
+    """Raise InputError for what cannot work beside other processes and machines.
+
+    That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
+    machines may open; and a machine that serves the same database with another secret key.
+    """
+    allowed = connections_allowed(store.engine)
+    if allowed is None:
+        if settings.machines > 1:
+            problem = _("Several machines need PostgreSQL: set {database}, or {machines} to 1.")
+            raise InputError(problem.format(database=variable("database_url"), machines=variable("machines")))
+        return
+    needed = settings.processes * connections_of_each(settings.processes)
+    if needed > allowed:
         problem = _(
             "{workers} workers need {needed} connections to the database, and PostgreSQL allows {allowed}: set fewer "
             "workers, or a larger max_connections."
         )
-        raise InputError(problem.format(workers=settings.workers, needed=needed, allowed=allowed))
+        raise InputError(problem.format(workers=settings.processes, needed=needed, allowed=allowed))
+    if another_key_signs(store.engine, store.key):
+        problem = _(
+            "Another machine serves this database with another secret key, so that neither would know the other’s "
+            "resume codes and exit tickets. Copy its {file} to {folder}, or name that file in {variable}."
+        )
+        key_file = variable("secret_key_file")
+        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
 
 
 def _raise_file_limit() -> None:

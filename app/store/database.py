@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from alembic import command
@@ -36,20 +36,29 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 # No overflow connections: opening one costs more than waiting for a pooled one.
 _POOL = {"max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
 MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process
-CONNECTIONS_OF_ALL = 80  # which the workers share: PostgreSQL usually allows 100 in all
+CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: PostgreSQL usually allows 100 in all
 
 
-def connections_of_each(workers: int) -> int:
-    """How many connections each of `workers` processes may have: 20 of up to four, 13 of six, 4 of twenty and more."""
-    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // workers))
+# What a process is, as its connections are named on PostgreSQL: "attention-shapes web 1f0c9a7b".
+ProcessRole = Literal["web", "command"]
 
 
-def open_engine(url: str, workers: int = 1) -> sa.Engine:
-    """An engine for a database URL, with the connections that one of `workers` processes may have; nothing is migrated.
+def connections_of_each(processes: int) -> int:
+    """How many connections each of `processes` may have: 20 of up to four, 13 of six, 4 of twenty and more."""
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // processes))
 
-    On PostgreSQL each statement is committed at once (see `transactional`). Waiting too long for the database raises an
-    SQLAlchemyError (see limits.py). An SQLite file and its folder are created if they are missing, for their owner
-    only. Errors of the engine never contain query parameters.
+
+def connection_name(role: ProcessRole, key: SecretKey) -> str:
+    """The name that the connections of a process have on PostgreSQL, which shows it in pg_stat_activity."""
+    return f"attention-shapes {role} {key.mark}"
+
+
+def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") -> sa.Engine:
+    """An engine for a database URL, with the connections that one of `processes` may have; nothing is migrated.
+
+    On PostgreSQL its connections have that name, and each statement is committed at once (see `transactional`). Waiting
+    too long for the database raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if
+    they are missing, for their owner only. Errors of the engine never contain query parameters.
     """
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
@@ -59,7 +68,7 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         url,
         hide_parameters=True,
         json_serializer=_json_text,
-        pool_size=connections_of_each(workers),
+        pool_size=connections_of_each(processes),
         **_POOL,
         **_single_statements(url),
     )
@@ -67,7 +76,7 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         sa.event.listen(engine, "connect", _set_up_sqlite)
         watch_sqlite_file(engine)
     else:
-        limit_postgresql(engine)
+        limit_postgresql(engine, name)
     if app_meters := meters():
         _measure(engine, app_meters)
     return engine
@@ -183,6 +192,23 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
         for column in (students.c.resume_hash, sealed_tickets.c.sealed):
             count += connection.scalar(sa.select(sa.func.count(column)).where(column.not_like(f"{key.mark}.%"))) or 0
     return count
+
+
+def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
+    """Whether a web process with another secret key works with this database now; False for SQLite, where none can.
+
+    PostgreSQL knows by the names of connections, so that nothing is left of a process that has ended. One that was idle
+    for a minute does not count: a pool such as PgBouncer keeps it, with its name. No web process is idle for so long.
+    """
+    if engine.dialect.name == "sqlite":
+        return False
+    query = sa.text(
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name LIKE :web AND application_name <> :own"
+        " AND coalesce(state_change > clock_timestamp() - interval '1 minute', true))"
+    )
+    with engine.connect() as connection:
+        return bool(connection.scalar(query, {"web": "attention-shapes web %", "own": connection_name("web", key)}))
 
 
 def connections_allowed(engine: sa.Engine) -> int | None:
