@@ -20,7 +20,14 @@ from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.database import another_key_signs, connections_allowed, connections_of_each, count_locked
+from app.store.database import (
+    another_key_signs,
+    connections_allowed,
+    connections_of_each,
+    count_locked,
+    is_newer,
+    revision_of,
+)
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -146,8 +153,9 @@ def _shown_host(host: str) -> str:
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
-    That is a public URL, if a mail server is set without one, and the secret key that stored codes need, if it is
-    another one. While no teacher has an account, also make and print a link that creates the first one.
+    That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
+    one; and an update, if a newer version has changed the tables. While no teacher has an account, also make and print
+    a link that creates the first one.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -159,6 +167,10 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "file is back in {folder}; until then, teachers can free a student’s name."
         )
         print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
+    with store.engine.connect() as connection:
+        is_behind = is_newer(revision_of(connection) or "")
+    if is_behind:
+        print(_("A newer version of this program works with the database: update this one, too."), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)
