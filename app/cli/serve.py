@@ -22,6 +22,7 @@ from app.settings import Settings
 from app.store import Store
 from app.store.database import (
     another_key_signs,
+    clock_ahead_s,
     connections_allowed,
     connections_of_each,
     count_locked,
@@ -36,6 +37,7 @@ from .terminal import Commands, InputError, read_settings, variable
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
 
 
@@ -154,8 +156,8 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
     That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
-    one; and an update, if a newer version has changed the tables. While no teacher has an account, also make and print
-    a link that creates the first one.
+    one; the right time, if it is not the database's; and an update, if a newer version has changed the tables. While no
+    teacher has an account, also make and print a link that creates the first one.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -167,6 +169,13 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "file is back in {folder}; until then, teachers can free a student’s name."
         )
         print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
+    if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
+        advice = (
+            _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")
+            if ahead_s > 0
+            else _("This machine’s clock is {seconds:,.0f} s behind the database’s: activities close too late here.")
+        )
+        print(advice.format(seconds=abs(ahead_s)), flush=True)
     with store.engine.connect() as connection:
         is_behind = is_newer(revision_of(connection) or "")
     if is_behind:

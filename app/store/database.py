@@ -216,6 +216,16 @@ def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
         return bool(connection.scalar(query, {"web": "attention-shapes web %", "own": connection_name("web", key)}))
 
 
+def clock_ahead_s(engine: sa.Engine) -> float:
+    """By how many seconds the clock of this machine is ahead of PostgreSQL's, below 0 if it is behind; 0 for SQLite."""
+    if engine.dialect.name == "sqlite":
+        return 0
+    with engine.connect() as connection:
+        before = time.time()
+        at = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())::float"))
+        return (before + time.time()) / 2 - float(at)
+
+
 def connections_allowed(engine: sa.Engine) -> int | None:
     """How many connections a PostgreSQL server allows to users that are not superusers; None for SQLite."""
     if engine.dialect.name == "sqlite":

@@ -43,7 +43,6 @@ from app.store.database import (
 from app.store.queries import hash_secret
 from app.store.tables import metadata
 from simulation.postgres import create_database
-from tests.conftest import name_for
 from tests.helpers.running_app import running_app
 from tests.helpers.school import Classroom
 
@@ -216,9 +215,9 @@ def test_a_migration_that_the_version_before_would_not_survive_is_known(statemen
     assert bool(refused_by_the_version_before([statement])) == is_refused
 
 
-def test_migrations_only_add(postgres: str, request: pytest.FixtureRequest) -> None:
+def test_migrations_only_add(postgres: str) -> None:
     """From 0005 on, so that a process of the version before goes on serving: see docs/contributing.md."""
-    engine, executed = open_engine(create_database(postgres, name_for(request))), list[str]()
+    engine, executed = open_engine(create_database(postgres, "additions")), list[str]()
     scripts = ScriptDirectory(str(Path(database.__file__).parent / "migrations"))
     newer = [each.revision for each in reversed([*scripts.walk_revisions("0004_owners_of_jobs", "heads")])][1:]
 
