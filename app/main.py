@@ -66,8 +66,8 @@ def create_app(
     metrics.join()
     libraries = {ENGLISH: library} if library else load_libraries()
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
-    store = Store(settings.database, settings.data_dir, settings.workers, clock)
-    limits = RateLimits(settings.workers)
+    store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
+    limits = RateLimits(settings.processes)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,
@@ -78,7 +78,7 @@ def create_app(
         Jobs(store.jobs, None if settings.runners else web_runner(settings.data_dir)),
         tickets,
         limits,
-        storage=StorageBudget(settings.workers),
+        storage=StorageBudget(settings.processes),
         mail=_mail(settings),
         closing_interval_s=closing_interval_s,
     )

@@ -198,7 +198,7 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
     while not stopped.is_set():
         with report_database_errors(settings):
             try:
-                return Store(settings.database, folder, SHARES)
+                return Store(settings.database, folder, SHARES, role="runner")
             except SQLAlchemyError as error:
                 if failure_of(error) is None:
                     raise

@@ -25,8 +25,8 @@ from app.web.shared.services import Services
 
 log = logging.getLogger("attention_shapes")
 
-# A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
-RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
+# Two runs of each of 500 students, and some. A warm one takes a quarter of a second or less on one core.
+RUN_LIMITS = JobLimits(total=1_100, visitors=14, visitor=7, member=6)
 GPUS = ("cuda", "mps")
 
 
