@@ -27,13 +27,13 @@ from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
 from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
-from app.web.runs.run_request import RUN_LIMITS, run_queued_head
 from app.web.shared import errors
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
 from app.web.shared.request_log import RequestLog
+from app.web.shared.run_jobs import RUN_LIMITS, run_queued_head
 from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from app.machine.jobs import Result, Task, Work
 
 KINDS: Mapping[str, JobKind] = {"runs": "run", "handouts": "handout", "heads": "head"}  # as they are typed
-MAX_CONCURRENCY, MAX_NAME = 64, 100
+MAX_CONCURRENCY, MAX_RUNNER_NAME = 64, 100
 SHARES = 20  # processes among which the connections are divided: a runner needs few
 SIGN_EVERY_S, RETRY_S = 2.0, 0.5
 WAITS_FOR_SIGN_S = 3 * SIGN_EVERY_S  # for another runner of this name to show that it lives
@@ -67,8 +67,8 @@ def _run(parsed: argparse.Namespace) -> None:
     """
     settings, kinds, concurrency = read_settings(), _kinds(parsed.kinds), _concurrency(parsed.concurrency)
     name = f"{socket.gethostname()}-{os.getpid()}" if parsed.name is None else parsed.name.strip()
-    if not name.isprintable() or not 0 < len(name) <= MAX_NAME:
-        raise InputError(_("--name must be 1 to {most} printable characters.").format(most=MAX_NAME))
+    if not name.isprintable() or not 0 < len(name) <= MAX_RUNNER_NAME:
+        raise InputError(_("--name must be 1 to {most} printable characters.").format(most=MAX_RUNNER_NAME))
     if not settings.database.startswith("postgresql"):
         problem = _("A runner needs the servers’ PostgreSQL: set {variable} to its postgresql:// address.")
         raise InputError(problem.format(variable=variable("database_url")))

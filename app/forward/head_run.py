@@ -28,7 +28,7 @@ REASON_OF_FAILURE: dict[type[Exception], FailureReason] = {
 }
 
 
-class Runner(Protocol):
+class RandomHeads(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
     def run(
@@ -41,7 +41,7 @@ class Runner(Protocol):
     ) -> HeadRun: ...
 
 
-class RealRunner(Protocol):
+class RealHeads(Protocol):
     """What runs a head of a checkpoint: `HeadRunner` in the app."""
 
     def run_real_head(
@@ -66,7 +66,7 @@ class HeadNotRun(JobFailedError):
         super().__init__(sentence, reason)
 
 
-def run_sheet(runner: Runner, variant: Variant, **options: Any) -> HeadRun:
+def run_sheet(runner: RandomHeads, variant: Variant, **options: Any) -> HeadRun:
     """Run the head or layer that a sheet asks about. Blocks; raises HeadNotRun.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
@@ -85,12 +85,12 @@ def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]
     return variant.architecture if is_layer(topic) else variant.model.architecture, variant.tokens, options
 
 
-def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+def run_architecture(runner: RandomHeads, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
     """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `Runner.run`. A
-    model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before the
-    runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one with
+    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `RandomHeads.run`.
+    A model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before
+    the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one with
     the sentence about it and "too-long" or "stopped".
     """
     check_runnable(architecture, tokens, options.get("topic", SINGLE_HEAD.key), options.get("decoder_tokens"))
@@ -106,10 +106,10 @@ def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_
         check_modelled(architecture, topic)
 
 
-def run_checkpoint(runner: RealRunner, source: str, text: str, **options: Any) -> RealHead:
+def run_checkpoint(runner: RealHeads, source: str, text: str, **options: Any) -> RealHead:
     """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
 
-    `options` are those of `RealRunner.run_real_head`: layer, head, device, dtype, compare, most_tokens, check and
+    `options` are those of `RealHeads.run_real_head`: layer, head, device, dtype, compare, most_tokens, check and
     report.
     """
     with _failures_told(is_real=True):

@@ -28,9 +28,9 @@ from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
 from app.web.heads.head_request import HeadChoice, find_checkpoint, needs_of, offered_checkpoints
-from app.web.runs.run_request import check_asked
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
+from app.web.shared.run_jobs import check_asked
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.threads import in_threads
@@ -39,7 +39,7 @@ from app.web.shared.urls import client_network
 router = APIRouter(prefix="/api/v1", tags=["v1"], dependencies=[Depends(require_practice)])
 # The HTTP status for each reason why a job was not done; for any other it is 503, since a later request may be luckier.
 STATUS_OF_REASON: Mapping[str, int] = {"refused": 422, "too-long": 504, "error": 500}
-ANSWER_LIMIT_S = 120  # of a request that waits for its job: at work, it takes a minute at most
+API_WAIT_LIMIT_S = 120  # of a request that waits for its job: at work, it takes a minute at most
 
 
 class ModelEntry(BaseModel):
@@ -475,7 +475,7 @@ def run_head_of_checkpoint(
 def _answer(
     services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], needs: Mapping[str, Any]
 ) -> bytes:
-    """Queue a job, wait ANSWER_LIMIT_S at most, and return what its work gave; then the job is deleted.
+    """Queue a job, wait API_WAIT_LIMIT_S at most, and return what its work gave; then the job is deleted.
 
     503 if there is no room for it or it has not been done by then; else what STATUS_OF_REASON says.
     """
@@ -484,7 +484,7 @@ def _answer(
     except JobRefusedError:
         raise HTTPException(503, why_not_run("busy")) from None
     try:
-        job = services.jobs.wait(job, ANSWER_LIMIT_S) or job
+        job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
         if job.ending == "ready":
             return services.jobs.result(job)
     finally:

@@ -19,9 +19,9 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
 from app.sheets.library import Library
 from app.web.api import v1
-from app.web.runs.run_request import RUN_LIMITS
 from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
 from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.run_jobs import RUN_LIMITS
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import School
@@ -432,7 +432,7 @@ def test_a_run_whose_turn_does_not_come_is_taken_back(
 ) -> None:
     """503 once a program has waited long enough, and at once where there is no room; nothing of it is left."""
     jobs: Jobs = client.app.state.services.jobs  # type: ignore[attr-defined]
-    monkeypatch.setattr(v1, "ANSWER_LIMIT_S", 0.1)
+    monkeypatch.setattr(v1, "API_WAIT_LIMIT_S", 0.1)
     runner.gate.clear()
     refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
     assert jobs.count("run") == 0
