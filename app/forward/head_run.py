@@ -90,8 +90,8 @@ def run_architecture(runner: RandomHeads, architecture: Architecture, tokens: in
 
     `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `RandomHeads.run`.
     A model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before
-    the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one with
-    the sentence about it and "too-long" or "stopped".
+    the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one
+    with the sentence about it and "too-long" or "stopped".
     """
     check_runnable(architecture, tokens, options.get("topic", SINGLE_HEAD.key), options.get("decoder_tokens"))
     with _failures_told():

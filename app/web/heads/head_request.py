@@ -76,10 +76,10 @@ def start_head(
     """
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
-    whose = {"visitor_id": visitor_id, "student_id": student_id}
+    options: dict[str, Any] = {"visitor_id": visitor_id, "student_id": student_id, **needs_of(services, listed)}
     key = secrets.token_urlsafe(18)
     try:
-        return services.jobs.submit("head", client, key, about, asdict(choice), **whose, **needs_of(services, listed))
+        return services.jobs.submit("head", client, key, about, asdict(choice), **options)
     except JobRefusedError as refusal:
         sentences = {
             "full": _("Too many runs are in progress. Try again in a minute."),
