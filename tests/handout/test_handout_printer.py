@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
@@ -33,7 +34,7 @@ def large(printer: HandoutPrinter, options: HandoutOptions, *callbacks: Callable
     return printer.print_large(options, partial(plan_sheets, LIBRARY, options), "", {}, *callbacks)
 
 
-def print_jobs() -> list[Any]:
+def print_jobs() -> list[BaseProcess]:
     """The children that are at work on large handouts."""
     return [each for each in multiprocessing.active_children() if each.name == "print-job"]
 
