@@ -17,7 +17,7 @@ from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import Jobs
+from app.machine.jobs import Jobs, web_runner
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
@@ -67,8 +67,8 @@ def create_app(
     folder = PROJECT / "worksheets"
     libraries = {ENGLISH: library} if library else {each: load_library(folder, each) for each in languages()}
     tickets = load_tickets(folder) if tickets is None else tickets
-    store = Store(settings.database, settings.data_dir, settings.workers, clock)
-    limits = RateLimits(settings.workers)
+    store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
+    limits = RateLimits(settings.processes)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,
@@ -76,10 +76,10 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
-        Jobs(store.jobs),
+        Jobs(store.jobs, web_runner(settings.data_dir)),
         tickets,
         limits,
-        storage=StorageBudget(settings.workers),
+        storage=StorageBudget(settings.processes),
         mail=_mail(settings),
         closing_interval_s=closing_interval_s,
     )

@@ -43,6 +43,7 @@ from app.web.shared.stage_view import (
     turned_query,
 )
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
 
@@ -83,6 +84,7 @@ class HeadPage:
 
 
 @router.get("/heads/{key}")
+@in_threads("run")
 def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, cast
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.classes.closing import INTERVAL_S, Closing
 from app.classes.demonstration import Demonstration
@@ -36,11 +37,13 @@ from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
-ThreadKind = Literal["class", "forward", "print", "hub", "password"]
-# In each process. Those of a class work, and more of them would only wait for one another. The others mostly wait, and
-# there are a few more of them than may wait at a time, so that whoever is one too many is told at once.
+ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
+# In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
+# class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
+# a few more of them than may wait at a time, so that whoever is one too many is told at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
+    "run": 2,
     "forward": MAX_WAITING_RUNS + 4,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
@@ -139,20 +142,29 @@ def services_of(request: Request) -> Services:
 
 
 async def get_services(request: Request) -> Services:
-    """All services, as a dependency."""
+    """All services, as a dependency.
+
+    A browser that entered the demonstration at another machine, or before this process began, finds it here too: it is
+    made where it is missing.
+    """
+    services = cast(Services, request.app.state.services)
+    if asks_for_demonstration(request) and services.demonstrated() is None:
+        await run_in_threadpool(services.demonstration.begin)
     return services_of(request)
 
 
-async def get_store(request: Request) -> Store:
-    """The database, as a dependency."""
-    return services_of(request).store
-
-
-async def get_library(request: Request) -> Library:
-    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
-    return services_of(request).library
-
-
 ServicesDep = Annotated[Services, Depends(get_services)]
+
+
+async def get_store(services: ServicesDep) -> Store:
+    """The database, as a dependency."""
+    return services.store
+
+
+async def get_library(services: ServicesDep) -> Library:
+    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
+    return services.library
+
+
 StoreDep = Annotated[Store, Depends(get_store)]
 LibraryDep = Annotated[Library, Depends(get_library)]
