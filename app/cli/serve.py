@@ -20,7 +20,15 @@ from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.database import another_key_signs, connections_allowed, connections_of_each, count_locked
+from app.store.database import (
+    another_key_signs,
+    clock_ahead_s,
+    connections_allowed,
+    connections_of_each,
+    count_locked,
+    is_newer,
+    revision_of,
+)
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -29,6 +37,7 @@ from .terminal import Commands, InputError, read_settings, variable
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
 
 
@@ -146,8 +155,9 @@ def _shown_host(host: str) -> str:
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
-    That is a public URL, if a mail server is set without one, and the secret key that stored codes need, if it is
-    another one. While no teacher has an account, also make and print a link that creates the first one.
+    That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
+    one; the right time, if it is not the database's; and an update, if a newer version has changed the tables. While no
+    teacher has an account, also make and print a link that creates the first one.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -159,6 +169,17 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "file is back in {folder}; until then, teachers can free a student’s name."
         )
         print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
+    if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
+        advice = (
+            _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")
+            if ahead_s > 0
+            else _("This machine’s clock is {seconds:,.0f} s behind the database’s: activities close too late here.")
+        )
+        print(advice.format(seconds=abs(ahead_s)), flush=True)
+    with store.engine.connect() as connection:
+        is_behind = is_newer(revision_of(connection) or "")
+    if is_behind:
+        print(_("A newer version of this program works with the database: update this one, too."), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)

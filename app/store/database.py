@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import stat
 import time
@@ -193,11 +194,15 @@ def prepare_tables(connection: sa.Connection) -> None:
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
     """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
 
-    Raises OlderDatabaseError for tables from before the first release, and CommandError where the tables have another
-    revision that this code does not know.
+    Tables of a newer version that this one can work with (`is_newer`) stay as they are. Raises OlderDatabaseError for
+    tables from before the first release, and CommandError where the tables have another revision that this code does
+    not know.
     """
-    if is_before_release(revision_of(connection) or ""):
+    current = revision_of(connection) or ""
+    if is_before_release(current):
         raise OlderDatabaseError
+    if is_newer(current):
+        return
     command.upgrade(_scripts(connection), revision)
 
 
@@ -232,6 +237,16 @@ def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
         return bool(connection.scalar(query, {"web": "attention-shapes web %", "own": connection_name("web", key)}))
 
 
+def clock_ahead_s(engine: sa.Engine) -> float:
+    """By how many seconds the clock of this machine is ahead of PostgreSQL's, below 0 if it is behind; 0 for SQLite."""
+    if engine.dialect.name == "sqlite":
+        return 0
+    with engine.connect() as connection:
+        before = time.time()
+        at = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())::float"))
+        return (before + time.time()) / 2 - float(at)
+
+
 def connections_allowed(engine: sa.Engine) -> int | None:
     """How many connections a PostgreSQL server allows to users that are not superusers; None for SQLite."""
     if engine.dialect.name == "sqlite":
@@ -240,6 +255,19 @@ def connections_allowed(engine: sa.Engine) -> int | None:
     reserved += " + coalesce(current_setting('reserved_connections', true), '0')::int"
     with engine.connect() as connection:
         return connection.exec_driver_sql(f"SELECT current_setting('max_connections')::int - ({reserved})").scalar()
+
+
+def is_newer(revision: str) -> bool:
+    """Whether a revision is a later one than all that this code has, and of their series: see docs/contributing.md.
+
+    Within a series, which is the first digit, migrations only add to the tables. So a process of the version before
+    serves beside those of the new one while they are restarted one after the other.
+
+    Example: to code that ends with "0004_owners_of_jobs", "0007_later" is newer; "1000_fewer_tables" is not.
+    """
+    newest = ScriptDirectory.from_config(_scripts()).get_current_head() or ""
+    numbered = re.fullmatch(r"\d{4}_\w+", revision)
+    return bool(numbered) and revision[:1] == newest[:1] and revision[:4] > newest[:4]
 
 
 def is_known(revision: str) -> bool:
