@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from app.store import Store
@@ -80,6 +81,12 @@ class ClassStudent:
         self.acknowledged.append(number)
         self.handed_in = self.sent[number]
 
+    async def run_head(self) -> list[str]:
+        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it."""
+        form = {**self.form, **self.answers}
+        asked = await self.client.post(f"{self.lesson.sheet_path}/run", form, script=True)
+        return await watch_run(self.client, asked)
+
     def _type(self) -> int:
         """Change the answer of the next box, in turn, and return the number of the change, from 1."""
         box = self.boxes[len(self.sent) % len(self.boxes)]
@@ -129,6 +136,34 @@ class ClassStudent:
 def hidden_fields(page: HttpResponse) -> dict[str, str]:
     """Name and value of every hidden field of a page, which its form sends along."""
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+
+async def watch_run(client: HttpClient, page: HttpResponse) -> list[str]:
+    """What was shown from this page on, which is opened again as often as it says until the run is done.
+
+    That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page. Where
+    no page comes, or only that of an error of the server, it is asked for again, as the page's script does.
+    """
+    states = [_state_of_run(page.text)]
+    while states[-1] in ("in the queue, with its place", "running"):
+        address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
+        assert address is not None, page.text
+        assert waits is not None, page.text
+        await asyncio.sleep(int(waits[1]) / 1000)
+        with suppress(OSError):
+            answer = await client.get(address[1], script=True)
+            page = page if answer.status >= 500 else answer
+        states.append(_state_of_run(page.text))
+    return states
+
+
+def _state_of_run(text: str) -> str:
+    """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
+    if 'class="compared"' in text or 'id="stages"' in text:
+        return "served"
+    if 'class="progress"' not in text and 'id="progress"' not in text:
+        return text
+    return "in the queue, with its place" if "Waiting:" in text else "running"
 
 
 async def watch_live_view(lesson: Lesson, timings: Timings) -> None:
