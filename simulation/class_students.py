@@ -7,15 +7,16 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from app.store import Store
 from simulation.http_client import HttpClient, HttpResponse
-from simulation.lesson import Lesson
+from simulation.lesson import WORKSHEET, Lesson
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 30.0  # as in static/js/save.js
+PRINT_LOOK_S = 0.7  # as in templates/handouts/_print_job.html
 
 
 @dataclass
@@ -82,10 +83,32 @@ class ClassStudent:
         self.handed_in = self.sent[number]
 
     async def run_head(self) -> list[str]:
-        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it."""
-        form = {**self.form, **self.answers}
-        asked = await self.client.post(f"{self.lesson.sheet_path}/run", form, script=True)
-        return await watch_run(self.client, asked)
+        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it.
+
+        Asks again where no page comes, or that of an error of the server.
+        """
+        path, form = f"{self.lesson.sheet_path}/run", {**self.form, **self.answers}
+        return await watch_run(self.client, await self._insist(lambda: self.client.post(path, form, script=True)))
+
+    async def print_sheets(self, names: Sequence[str]) -> HttpResponse:
+        """Ask for a large handout with a sheet for each name; the PDF, or the page that says why there is none.
+
+        Asks again where no page comes, or that of an error of the server.
+        """
+        form = {"worksheet": WORKSHEET, "names": "\n".join(names)}
+        address = (await self._insist(lambda: self.client.post("/handout/class", form))).headers["location"]
+        while "<progress" in (page := await self._insist(lambda: self.client.get(address))).text:
+            await asyncio.sleep(PRINT_LOOK_S)
+        pdf = await self._insist(lambda: self.client.get(f"{address}.pdf"))
+        return pdf if pdf.status == 200 else page
+
+    async def _insist(self, ask: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
+        """The first answer that is no error of the server, asked for again and again as a patient person does."""
+        while True:
+            with suppress(OSError):
+                if (answer := await ask()).status < 500:
+                    return answer
+            await asyncio.sleep(self.first_retry_s)
 
     def _type(self) -> int:
         """Change the answer of the next box, in turn, and return the number of the change, from 1."""
