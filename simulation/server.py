@@ -54,13 +54,13 @@ class Command:
     """A command of the app, with its data in one folder, as processes that can be killed, paused and started again.
 
     Without a `database_url` its database is the SQLite file in the folder. `program` is Python that runs in place of
-    the command and must end with it, for a test that changes something first. `settings` are those of the app by their
-    names in lower case.
+    the command and must end with it, for a test that changes something first; once it has begun, it prints what has a
+    match of the pattern `begins`. `settings` are those of the app by their names in lower case.
     """
 
-    def __init__(self, program: str, folder: Path, database_url: str = "", **settings: str) -> None:
+    def __init__(self, program: str, begins: str, folder: Path, database_url: str = "", **settings: str) -> None:
         self.folder, self.database_url = folder, database_url
-        self._program, self._settings = program, settings
+        self._program, self._begins, self._settings = program, begins, settings
         self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None  # a file, since a pipe that nobody reads would fill
 
@@ -76,8 +76,8 @@ class Command:
         file = self._output.fileno()
         return os.pread(file, os.fstat(file).st_size, 0).decode()
 
-    def start(self, begins: str = "") -> re.Match[str]:
-        """Start it, and wait until what it prints has a match of this pattern; fails if it ends before."""
+    def start(self) -> re.Match[str]:
+        """Start it, and wait until it has begun; the match of what it printed. Fails if it ends before."""
         own = {f"ATTENTION_SHAPES_{name.upper()}": value for name, value in self._settings.items()}
         folder = {"ATTENTION_SHAPES_DATA_DIR": str(self.folder), "DATABASE_URL": self.database_url}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - `kill` and `terminate` close it
@@ -90,7 +90,7 @@ class Command:
         )
         while True:
             has_ended = self._process.poll() is not None
-            if match := re.search(begins, self.printed):
+            if match := re.search(self._begins, self.printed):
                 return match
             assert not has_ended, f"it ended and printed {self.printed!r}"
             time.sleep(LOOK_S)
@@ -161,7 +161,8 @@ class Server(Command):
     def __init__(
         self, folder: Path, database_url: str = "", workers: int = 1, program: str = SERVE, **settings: str
     ) -> None:
-        super().__init__(program, folder, database_url, workers=str(workers), **settings)
+        url = r"http://127\.0\.0\.1:(\d+)"
+        super().__init__(program, url, folder, database_url, workers=str(workers), **settings)
         self.port = 0  # the system chooses one at the first start
         self.worker_count = workers
 
@@ -170,10 +171,10 @@ class Server(Command):
         """Where it answers, such as http://127.0.0.1:40123."""
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, begins: str = r"http://127\.0\.0\.1:(\d+)") -> re.Match[str]:
+    def start(self) -> re.Match[str]:
         """Start it, and wait until it prints its URL."""
         self._settings["port"] = str(self.port)
-        match = super().start(begins)
+        match = super().start()
         self.port = int(match[1])
         return match
 
