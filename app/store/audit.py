@@ -84,6 +84,10 @@ class AuditAction(StrEnum):
     PASSWORD_LINK_NOT_MAILED = "password link not mailed"  # noqa: S105 - no password
     PASSWORD_LINK_CREATED = "password link created"  # noqa: S105 - no password
     TEACHER_ADDED = "teacher added"
+    OPERATOR_ADDED = "operator added"
+    OPERATOR_REMOVED = "operator removed"
+    JOB_CANCELLED = "job cancelled"
+    JOB_RETRIED = "job retried"
 
 
 @dataclass(frozen=True)
