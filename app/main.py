@@ -17,7 +17,7 @@ from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import Jobs
+from app.machine.jobs import Jobs, web_runner
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
@@ -76,7 +76,7 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
-        Jobs(store.jobs),
+        Jobs(store.jobs, web_runner(settings.data_dir)),
         tickets,
         limits,
         storage=StorageBudget(settings.workers),

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ import sqlalchemy as sa
 
 from app.logs import REQUEST_ID, LogFormatter
 from app.machine import jobs as jobs_module
-from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Task
+from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Runner, Task
 from app.machine.work_queue import Client
 from app.store import Store, limits
-from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES
+from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION
 from app.store.tables import job_pieces, jobs
-from tests.helpers.clock import Clock
+from tests.helpers.clock import age_jobs
 
+RUNNER = Runner("web", is_web=True)
 ADA, KIM = Client("teacher 1"), Client("student 1")
 LIMITS = JobLimits(total=8, visitors=6, visitor=3, member=4, visitor_hourly=5, member_hourly=50)
 
@@ -39,7 +41,7 @@ class Works:
 
     def new_process(self) -> Jobs:
         """Jobs of one more process on the same database."""
-        process = Jobs(self.store.jobs)
+        process = Jobs(self.store.jobs, RUNNER)
         process.add_kind("handout", self.work, LIMITS)
         return process
 
@@ -164,12 +166,12 @@ def test_a_restart_loses_no_job(works: Works) -> None:
     assert works.order == ["a", "a", "b"]
 
 
-def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Works, clock: Clock) -> None:
+def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Works) -> None:
     """After half a minute without a sign of life; what the first one still writes when it wakes up is void."""
-    asleep = works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {"size": 3})
+    asleep = works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {"size": 3}, runner=RUNNER)
     assert asleep.is_working
-    assert works.store.jobs.claim("handout") is None
-    clock.pass_seconds(31)
+    assert works.store.jobs.claim("handout", RUNNER) is None
+    age_jobs(works.store, timedelta(seconds=31))
     assert works.ended("a") == "ready"
     assert not works.store.jobs.beat(asleep, 1, 1)
     works.store.jobs.finish(asleep, "failed", "It woke up.", b"other")
@@ -177,31 +179,31 @@ def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Work
     assert (job.ending, job.attempt, works.processes[1].result(job)) == ("ready", 2, b"xxx")
 
 
-def test_a_job_that_ends_every_process_is_lost(works: Works, clock: Clock) -> None:
+def test_a_job_that_ends_every_process_is_lost(works: Works) -> None:
     """It is started a few times, and then no more."""
-    works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {})
-    clock.pass_seconds(31)
+    works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {}, runner=RUNNER)
+    age_jobs(works.store, timedelta(seconds=31))
     for _ in range(MAX_ATTEMPTS - 1):
-        assert works.store.jobs.claim("handout")
-        clock.pass_seconds(31)
+        assert works.store.jobs.claim("handout", RUNNER)
+        age_jobs(works.store, timedelta(seconds=31))
     assert works.ended("a") == "lost"
     assert works.order == []
 
 
-def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works, clock: Clock) -> None:
+def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works) -> None:
     """Not at once, and not to other visitors; a member's job goes on."""
     works.gate.clear()
     works.submit("v1", visitor(1))
     works.wait_for("v1", lambda job: job.is_working)
     works.submit("v2", visitor(2))
-    clock.pass_seconds(10)
+    age_jobs(works.store, timedelta(seconds=10))
     works.submit("kim", KIM, process=1)
     time.sleep(0.2)
     assert works.order == ["v1"]
-    clock.pass_seconds(10)
+    age_jobs(works.store, timedelta(seconds=10))
     works.wait_for("kim", lambda job: job.is_working)
     works.submit("ada")
-    clock.pass_seconds(10)
+    age_jobs(works.store, timedelta(seconds=10))
     time.sleep(0.2)
     works.gate.set()
     assert {works.ended(key) for key in ("kim", "ada", "v1", "v2")} == {"ready"}
@@ -245,21 +247,30 @@ def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.Mo
     works.wait_for("a", lambda job: job.is_working and not failures["beat"])
     works.gate.set()
     assert works.ended("a") == "ready"
+    works.wait_for("a", lambda _job: not failures["claim"])  # its thread looks for another job
     assert failures == {"beat": 0, "_finish": 0, "claim": 0}
 
 
-def test_a_result_is_stored_in_pieces_and_deleted_with_its_job(works: Works, clock: Clock) -> None:
-    """An hour after the end; what waits is not deleted."""
+def test_a_result_is_stored_in_pieces_and_deleted_an_hour_after_the_end(works: Works) -> None:
+    """Its job can no longer be found then; the row goes a day later, and what waits or is at work stays."""
     size = 2 * PIECE_BYTES + 7
     works.submit("a", size=size)
     assert len(works.processes[0].result(works.wait_for("a", lambda job: job.ending))) == size
     works.gate.clear()
     works.submit("b")
     works.wait_for("b", lambda job: job.is_working)
-    clock.pass_minutes(61)
+    age_jobs(works.store, timedelta(minutes=61))
     works.processes[0].tidy()
     assert works.processes[0].find("a") is None
     assert works.processes[0].find("b")
-    with works.store.engine.connect() as connection:
-        counts = [connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (jobs, job_pieces)]
-    assert counts == [1, 0]
+    assert counts(works.store) == [2, 0]
+    age_jobs(works.store, ROW_RETENTION)
+    works.processes[0].tidy()
+    assert works.processes[0].find("b")
+    assert counts(works.store) == [1, 0]
+
+
+def counts(store: Store) -> list[int | None]:
+    """How many jobs and pieces of results there are."""
+    with store.engine.connect() as connection:
+        return [connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (jobs, job_pieces)]

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0006_operators"
-down_revision = "0004_owners_of_jobs"
+down_revision = "0005_runners"
 
 
 def upgrade() -> None:
