@@ -271,11 +271,11 @@ def _report_asked_at_once(
     served = last.pop("served", 0)
     yield f"{len(asking)} ask for {what} at once: {served} served within {seconds:.0f} s; first shown {dict(first)}"
     yield from (f"  NOT SERVED: {count} with {state}" for state, count in last.items())
-    slow = {kind: p95(times) for kind, times in timings.seconds.items()}
-    shown_times = ", ".join(f"{kind} {1000 * value:.0f} ms" for kind, value in slow.items())
+    of_all = p95([*itertools.chain(*timings.seconds.values())])
+    of_each = ", ".join(f"{len(times)} {kind} {1000 * p95(times):.0f} ms" for kind, times in timings.seconds.items())
     yield (
-        f"  p95 of {STUDENTS_MEANWHILE} others meanwhile: {shown_times}; target {1000 * TARGET_P95_S:.0f}: "
-        f"{_verdict(max(slow.values()) <= TARGET_P95_S)}"
+        f"  p95 of all pages of {STUDENTS_MEANWHILE} others meanwhile {1000 * of_all:.0f} ms ({of_each}); target "
+        f"{1000 * TARGET_P95_S:.0f}: {_verdict(of_all <= TARGET_P95_S)}"
     )
     growth = max(memory) - memory[0]
     yield (

@@ -105,24 +105,27 @@ def run_checkpoint(runner: RealRunner, source: str, text: str, **options: Any) -
     `options` are those of `RealRunner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check
     and report.
     """
-    with _failures_told():
+    with _failures_told(is_real=True):
         return runner.run_real_head(source, text, **options)
 
 
 @contextmanager
-def _failures_told() -> Iterator[None]:
-    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`."""
+def _failures_told(*, is_real: bool = False) -> Iterator[None]:
+    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`. `is_real` is said of a checkpoint's head."""
     try:
         yield
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None
     except tuple(REASON_OF_FAILURE) as failure:
         reason = REASON_OF_FAILURE[type(failure)]
-        raise HeadNotRun(why_not_run(reason), reason) from None
+        raise HeadNotRun(why_not_run(reason, is_real=is_real), reason) from None
 
 
-def why_not_run(reason: FailureReason) -> str:
-    """The sentence on why the runner has no result, by its reason, and what to try instead."""
+def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
+    """The sentence on why the runner has no result, by its reason, and what to try instead.
+
+    A head of a checkpoint, `is_real`, has no device that works out shapes alone, but layers below that take time.
+    """
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(
@@ -134,4 +137,14 @@ def why_not_run(reason: FailureReason) -> str:
             "meta device."
         ),
     }
-    return sentences[reason]
+    real_sentences: dict[FailureReason, str] = {
+        "busy": sentences["busy"],
+        "too-long": _(
+            "This run took more than a minute and was stopped. Shorten the sentence, or choose a layer nearer to the "
+            "input, which has fewer layers below it."
+        ),
+        "stopped": _(
+            "The run stopped before it finished, perhaps because memory ran out. Try again with a shorter sentence."
+        ),
+    }
+    return (real_sentences if is_real else sentences)[reason]

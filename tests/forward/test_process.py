@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerBusy, RunnerFailed, RunTooLong
 from app.machine import work_queue
+from app.machine.jobs import JobStoppedError
 from app.machine.work_queue import THE_APP, Client, WorkQueue
 from app.models.read_config import build_architecture
 
@@ -137,6 +139,42 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
     runner.time_limit_s = 60
     assert runner.run(LLAMA, 2).agrees
     assert child() != first
+
+
+@pytest.mark.slow
+def test_a_real_head_is_cancelled_while_the_layers_below_run(runner: HeadRunner) -> None:
+    """Its child is gone after the next layer at the latest, and another one answers."""
+    layers = list[int]()
+
+    def check() -> None:
+        if layers and layers[-1] >= 2:
+            raise JobStoppedError
+
+    with pytest.raises(JobStoppedError):
+        runner.run_real_head(
+            "smollm2", "The cat sat.", layer=29, head=0, check=check, report=lambda done, _: layers.append(done)
+        )
+    assert (layers, child()) == ([0, 1, 2], None)
+    assert runner.run_real_head("smollm2", "The cat sat.", layer=0, head=0).tokens
+
+
+@pytest.mark.slow
+def test_a_real_head_that_takes_too_long_is_stopped_with_a_sentence_that_helps(runner: HeadRunner) -> None:
+    """It speaks of the sentence and the layer; a device for shapes alone, which a run with random numbers has, is of no
+    use here.
+    """
+    runner.run_real_head("smollm2", "The cat", layer=0, head=0)
+    runner.time_limit_s, layers = 1.0, list[int]()
+
+    def report(done: int, _total: int) -> None:
+        layers.append(done)
+        time.sleep(1.1)
+
+    with pytest.raises(HeadNotRun) as stopped:
+        run_checkpoint(runner, "smollm2", "The cat sat.", layer=29, head=0, report=report)
+    assert (stopped.value.reason, layers, child()) == ("too-long", [0], None)
+    assert "layer" in str(stopped.value)
+    assert "meta" not in str(stopped.value)
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ class FakeRunner(HeadRunner):
     """Returns a report written by hand at once, and records every call in `calls`.
 
     `clients` are those whose runs they were. A test may set `problem`, which a run then raises, and `changes`, which
-    replace parts of the report; while `gate` is cleared, a run waits, for two minutes at most.
+    replace parts of the report; while `gate` is cleared, a run waits, for two minutes at most. `is_at_work` says
+    whether a real head does.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class FakeRunner(HeadRunner):
         self.changes: dict[str, Any] = {}
         self.gate = threading.Event()
         self.gate.set()
+        self.is_at_work = False
 
     def run(
         self,
@@ -66,11 +68,14 @@ class FakeRunner(HeadRunner):
     ) -> RealHead:
         """Raise `problem` if there is one, else return a head of SmolLM2 whose numbers are made up."""
         self.clients.append(client)
-        give_up_at = time.monotonic() + 120
-        while not self.gate.wait(0.02):
-            report(1, 4)
-            check()
-            assert time.monotonic() < give_up_at
+        give_up_at, self.is_at_work = time.monotonic() + 120, True
+        try:
+            while not self.gate.wait(0.02):
+                report(1, 4)
+                check()
+                assert time.monotonic() < give_up_at
+        finally:
+            self.is_at_work = False
         if self.problem:
             raise self.problem
         return made_up_head(text, options["layer"], options["head"])

@@ -19,6 +19,7 @@ from app.store import ClassSheetKey, Content, Draft, Graded, NewAttempt, Practic
 from app.store.backup import FORMER_FORMAT, BackupError, check_backup, restore_backup, write_backup
 from app.store.database import (
     OlderDatabaseError,
+    empty_log,
     migration_transaction,
     open_engine,
     prepare_tables,
@@ -284,3 +285,34 @@ def test_the_oldest_teacher_of_an_installation_is_its_operator(bare_database_url
     store = Store(bare_database_url, tmp_path)
     assert [operator.id for operator in store.people.operators()] == [3]
     store.close()
+
+
+@pytest.mark.parametrize("text", ["Zebras whistle.", "Zebras whistle. " * 999], ids=["in a page", "over many pages"])
+def test_what_was_deleted_is_in_no_file(text: str, tmp_path: Path) -> None:
+    """Neither in the database nor in its log once that is emptied, which waits for whoever still reads the row; also
+    where SQLite was built to leave deleted bytes where they are.
+    """
+    engine = open_engine(f"sqlite:///{tmp_path / 'notes.sqlite3'}")
+    sa.event.listen(engine, "connect", lambda opened, _: opened.execute("PRAGMA secure_delete=OFF"), insert=True)
+
+    def traces() -> int:
+        return sum(path.read_bytes().count(b"Zebras") for path in tmp_path.iterdir())
+
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE notes (text TEXT)")
+        connection.exec_driver_sql("INSERT INTO notes VALUES ('Lions.'), (?)", (text,))
+    assert empty_log(engine)
+    with engine.connect() as reader:
+        reader.exec_driver_sql("BEGIN")
+        assert reader.exec_driver_sql("SELECT count(*) FROM notes").scalar() == 2
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE notes SET text = text || '!'")
+            connection.exec_driver_sql("DELETE FROM notes WHERE text LIKE 'Z%'")
+        assert traces()
+        assert not empty_log(engine)
+    assert empty_log(engine)
+    assert traces() == 0
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT text FROM notes").scalar() == "Lions.!"
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() > 1000
+    engine.dispose()

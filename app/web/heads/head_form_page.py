@@ -20,6 +20,7 @@ from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
 
@@ -60,6 +61,7 @@ def show_head_form(
 
 
 @router.post("/heads")
+@in_threads("run")
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
     """Queue the head, and lead to its page; sets the visitor's cookie. It counts in what the network may store.
 

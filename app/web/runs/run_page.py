@@ -137,6 +137,7 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 
 
 @router.post("/runs", dependencies=[Depends(require_practice)])
+@in_threads("run")
 def start_run(
     request: Request,
     services: ServicesDep,
@@ -170,7 +171,7 @@ def start_run(
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
-@in_threads("class")
+@in_threads("run")
 def start_class_run(
     request: Request,
     services: ServicesDep,
@@ -209,6 +210,7 @@ def start_class_run(
 
 
 @router.post("/runs/{run_id}/again", dependencies=[Depends(require_run)])
+@in_threads("run")
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
@@ -231,6 +233,7 @@ def run_again(
 
 
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
+@in_threads("run")
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
     run, job = _find_run(services, run_id)
@@ -239,6 +242,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 
 
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
+@in_threads("run")
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; empty if it came to nothing."""
     run, job = _find_run(services, run_id)

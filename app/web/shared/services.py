@@ -28,6 +28,7 @@ from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.store import Store
+from app.store.database import empty_log
 from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
@@ -35,11 +36,13 @@ from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
-ThreadKind = Literal["class", "forward", "print", "hub", "password"]
-# In each process. Those of a class work, and more of them would only wait for one another. The others mostly wait, and
-# there are a few more of them than may wait at a time, so that whoever is one too many is told at once.
+ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
+# In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
+# class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
+# a few more of them than may wait at a time, so that whoever is one too many is told at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
+    "run": 2,
     "forward": MAX_WAITING_RUNS + 4,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
@@ -75,13 +78,20 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub."""
+        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub.
+
+        After the jobs it empties SQLite's write-ahead log, so that deleted sentences are in no file any more.
+        """
+
+        def often() -> None:
+            self.jobs.tidy()
+            empty_log(self.store.engine)
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
 
-        return Housekeeper(self.settings.data_dir / "turns", self.jobs.tidy, daily)
+        return Housekeeper(self.settings.data_dir / "turns", often, daily)
 
     @cached_property
     def demonstration(self) -> Demonstration:
