@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
+import psycopg
 import sqlalchemy as sa
 
 from app.machine.jobs import JOB_FORM, Claimed, Job, JobEnd, JobKind, JobLimits, JobRefusedError, Result, Runner
@@ -26,6 +28,7 @@ GIVES_WAY_AFTER = timedelta(seconds=5)  # that a member has waited for a visitor
 MAX_ATTEMPTS = 3  # starts of a job whose process ended in the middle of it
 PIECE_BYTES = 1_000_000  # of a result in one transaction, so that saves need not wait for all of it
 CHANNEL = "attention_shapes_jobs"  # on which PostgreSQL tells runners that a job waits
+LISTEN_AGAIN_AFTER_S = 60.0  # a statement, which fails on a connection whose other end has gone without a word
 _PG_LOCK = 7303  # of the queue of a kind; SQLite lets one thread write at a time
 _FORGOTTEN = "~"  # how the keys of jobs begin that nobody may find any more; no other key has it
 
@@ -47,6 +50,8 @@ class JobTable(QueryBase):
         # Built once: every page of a job asks it each second, and building it takes longer than the answer.
         self._found = self._build_found()
         self._find = self._found.where(jobs.c.key == sa.bindparam("job_key"))
+        self._listening: sa.Connection | None = None
+        self._listened_at = 0.0
 
     def add(
         self,
@@ -176,8 +181,36 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def await_job(self, seconds: float) -> None:
-        """Wait until a job may have been queued, for `seconds` at most."""
-        time.sleep(seconds)
+        """Wait until a job may have been queued, for `seconds` at most. For one thread of a process.
+
+        PostgreSQL tells it, on a connection that is open only for that. Where that connection is lost, or a PgBouncer
+        passes nothing on, the time is waited out.
+        """
+        if not self._is_postgresql:
+            time.sleep(seconds)
+            return
+        try:
+            if self._listening is None:
+                self._listening, self._listened_at = self.single_engine.connect(), time.monotonic()
+                self._listening.detach()
+                self._listening.exec_driver_sql(f"LISTEN {CHANNEL}")
+                return  # nobody was told of what was queued until now
+            if time.monotonic() - self._listened_at > LISTEN_AGAIN_AFTER_S:
+                self._listening.exec_driver_sql(f"LISTEN {CHANNEL}")
+                self._listened_at = time.monotonic()
+            connection = cast("psycopg.Connection[Any]", self._listening.connection.dbapi_connection)
+            for _told in connection.notifies(timeout=seconds, stop_after=1):
+                pass
+        except (sa.exc.SQLAlchemyError, psycopg.Error):  # the next call connects again
+            self.stop_listening()
+            time.sleep(seconds)
+
+    def stop_listening(self) -> None:
+        """Close the connection on which `await_job` waits, if it is open."""
+        if self._listening:
+            with suppress(sa.exc.SQLAlchemyError, psycopg.Error):
+                self._listening.close()
+        self._listening = None
 
     def beat(self, job: Job, done: int, total: int) -> bool:
         """Store a sign of life and the progress; False if the job has ended or was started again elsewhere."""

@@ -114,6 +114,7 @@ class Store(QueryBase):
 
     def close(self) -> None:
         """Close every connection, and the file by which processes take turns."""
+        self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:
             self._commits.lock.close()

@@ -149,9 +149,7 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
 )
 Index(None, jobs.c.kind, jobs.c.ending)
 Index(None, jobs.c.client, jobs.c.kind)
-_IS_OPEN, _HAS_STARTED = jobs.c.ending.is_(None), jobs.c.started_at.is_not(None)
-Index("ix_jobs_order", jobs.c.kind, jobs.c.is_working, jobs.c.is_member, jobs.c.turn, jobs.c.id,
-      sqlite_where=_IS_OPEN, postgresql_where=_IS_OPEN)  # fmt: skip
+_HAS_STARTED = jobs.c.started_at.is_not(None)
 Index("ix_jobs_started", jobs.c.kind, jobs.c.is_member, jobs.c.turn,
       sqlite_where=_HAS_STARTED, postgresql_where=_HAS_STARTED)  # fmt: skip
 

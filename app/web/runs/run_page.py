@@ -47,8 +47,8 @@ from app.web.student.sheet_request import posted_class_sheet
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
 
-# A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
-RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
+# Two runs of each of 500 students, and some. A warm one takes a quarter of a second or less on one core.
+RUN_LIMITS = JobLimits(total=1_100, visitors=14, visitor=7, member=6)
 MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
 # When a page asks again. With others ahead it has longer to wait, and a class whose pages all wait must not ask so
 # often that everything else is slow: 200 such pages ask 70 times a second together.

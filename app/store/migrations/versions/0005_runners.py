@@ -6,7 +6,7 @@ from alembic import op
 revision = "0005_runners"
 down_revision = "0004_owners_of_jobs"
 
-IS_OPEN, HAS_STARTED = sa.text("ending IS NULL"), sa.text("started_at IS NOT NULL")
+HAS_STARTED = sa.text("started_at IS NOT NULL")
 
 
 def upgrade() -> None:
@@ -19,8 +19,6 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("form", sa.Integer(), server_default="1", nullable=False))
     op.add_column("jobs", sa.Column("reason", sa.String(length=20), server_default="", nullable=False))
     op.create_index(op.f("ix_jobs_client_kind"), "jobs", ["client", "kind"], unique=False)
-    op.create_index("ix_jobs_order", "jobs", ["kind", "is_working", "is_member", "turn", "id"], unique=False,
-                    sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)  # fmt: skip
     op.create_index("ix_jobs_started", "jobs", ["kind", "is_member", "turn"], unique=False,
                     sqlite_where=HAS_STARTED, postgresql_where=HAS_STARTED)  # fmt: skip
     op.create_table(
