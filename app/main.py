@@ -67,8 +67,8 @@ def create_app(
     folder = PROJECT / "worksheets"
     libraries = {ENGLISH: library} if library else {each: load_library(folder, each) for each in languages()}
     tickets = load_tickets(folder) if tickets is None else tickets
-    store = Store(settings.database, settings.data_dir, settings.workers, clock)
-    limits = RateLimits(settings.workers)
+    store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
+    limits = RateLimits(settings.processes)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,
@@ -79,7 +79,7 @@ def create_app(
         Jobs(store.jobs, web_runner(settings.data_dir)),
         tickets,
         limits,
-        storage=StorageBudget(settings.workers),
+        storage=StorageBudget(settings.processes),
         mail=_mail(settings),
         closing_interval_s=closing_interval_s,
     )

@@ -20,7 +20,15 @@ from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.database import connections_allowed, connections_of_each, count_locked
+from app.store.database import (
+    another_key_signs,
+    clock_ahead_s,
+    connections_allowed,
+    connections_of_each,
+    count_locked,
+    is_newer,
+    revision_of,
+)
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -29,6 +37,7 @@ from .terminal import Commands, InputError, read_settings, variable
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
 
 
@@ -53,7 +62,8 @@ def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
     Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
-    cannot be opened or allows too few connections, and workers that end as they start.
+    cannot be opened, allows too few connections or is served with another secret key, and workers that end as they
+    start.
     """
     settings = read_settings()
     _raise_file_limit()
@@ -64,7 +74,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
         with report_database_errors(settings):
             keep_private(settings)
             app = _create_app(settings)
-            _check_connections(settings, app.state.services.store)
+            _check_campus(settings, app.state.services.store)
     except InputError:
         listening.close()
         raise
@@ -73,15 +83,32 @@ def _serve(_parsed: argparse.Namespace) -> None:
     _serve_at(listening, app, settings)
 
 
-def _check_connections(settings: Settings, store: Store) -> None:
-    """Raise InputError if PostgreSQL allows fewer connections than the workers may open; SQLite has no limit."""
-    needed, allowed = settings.workers * connections_of_each(settings.workers), connections_allowed(store.engine)
-    if allowed is not None and needed > allowed:
+def _check_campus(settings: Settings, store: Store) -> None:
+    """Raise InputError for what cannot work beside other processes and machines.
+
+    That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
+    machines may open; and a machine that serves the same database with another secret key.
+    """
+    allowed = connections_allowed(store.engine)
+    if allowed is None:
+        if settings.machines > 1:
+            problem = _("Several machines need PostgreSQL: set {database}, or {machines} to 1.")
+            raise InputError(problem.format(database=variable("database_url"), machines=variable("machines")))
+        return
+    needed = settings.processes * connections_of_each(settings.processes)
+    if needed > allowed:
         problem = _(
             "{workers} workers need {needed} connections to the database, and PostgreSQL allows {allowed}: set fewer "
             "workers, or a larger max_connections."
         )
-        raise InputError(problem.format(workers=settings.workers, needed=needed, allowed=allowed))
+        raise InputError(problem.format(workers=settings.processes, needed=needed, allowed=allowed))
+    if another_key_signs(store.engine, store.key):
+        problem = _(
+            "Another machine serves this database with another secret key, so that neither would know the other’s "
+            "resume codes and exit tickets. Copy its {file} to {folder}, or name that file in {variable}."
+        )
+        key_file = variable("secret_key_file")
+        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
 
 
 def _raise_file_limit() -> None:
@@ -128,8 +155,9 @@ def _shown_host(host: str) -> str:
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
-    That is a public URL, if a mail server is set without one, and the secret key that stored codes need, if it is
-    another one. While no teacher has an account, also make and print a link that creates the first one.
+    That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
+    one; the right time, if it is not the database's; and an update, if a newer version has changed the tables. While no
+    teacher has an account, also make and print a link that creates the first one.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -141,6 +169,17 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "file is back in {folder}; until then, teachers can free a student’s name."
         )
         print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
+    if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
+        advice = (
+            _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")
+            if ahead_s > 0
+            else _("This machine’s clock is {seconds:,.0f} s behind the database’s: activities close too late here.")
+        )
+        print(advice.format(seconds=abs(ahead_s)), flush=True)
+    with store.engine.connect() as connection:
+        is_behind = is_newer(revision_of(connection) or "")
+    if is_behind:
+        print(_("A newer version of this program works with the database: update this one, too."), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)

@@ -52,12 +52,12 @@ class LimitedConnection(psycopg.Connection[Any]):
             raise
 
 
-def limit_postgresql(engine: sa.Engine) -> None:
-    """Let every new connection of this engine give up after the limits above."""
+def limit_postgresql(engine: sa.Engine, name: str) -> None:
+    """Let every new connection of this engine have that name, and give up after the limits above."""
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        connection = LimitedConnection.connect(*arguments, **{**_PARAMETERS, **parameters})
+        connection = LimitedConnection.connect(*arguments, **{**_PARAMETERS, **parameters, "application_name": name})
         with connection.cursor() as cursor:
             cursor.execute(f"SET statement_timeout = {1000 * STATEMENT_LIMIT_S}")
         connection.commit()

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, cast
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.classes.closing import INTERVAL_S, Closing
 from app.classes.demonstration import Demonstration
@@ -141,20 +142,29 @@ def services_of(request: Request) -> Services:
 
 
 async def get_services(request: Request) -> Services:
-    """All services, as a dependency."""
+    """All services, as a dependency.
+
+    A browser that entered the demonstration at another machine, or before this process began, finds it here too: it is
+    made where it is missing.
+    """
+    services = cast(Services, request.app.state.services)
+    if asks_for_demonstration(request) and services.demonstrated() is None:
+        await run_in_threadpool(services.demonstration.begin)
     return services_of(request)
 
 
-async def get_store(request: Request) -> Store:
-    """The database, as a dependency."""
-    return services_of(request).store
-
-
-async def get_library(request: Request) -> Library:
-    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
-    return services_of(request).library
-
-
 ServicesDep = Annotated[Services, Depends(get_services)]
+
+
+async def get_store(services: ServicesDep) -> Store:
+    """The database, as a dependency."""
+    return services.store
+
+
+async def get_library(services: ServicesDep) -> Library:
+    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
+    return services.library
+
+
 StoreDep = Annotated[Store, Depends(get_store)]
 LibraryDep = Annotated[Library, Depends(get_library)]
