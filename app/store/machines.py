@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -105,7 +106,7 @@ class Machines(QueryBase):
         return Counter(dict(map(tuple, rows)))
 
     def _records(
-        self, condition: sa.ColumnElement[bool], order: tuple[sa.ColumnElement[object], ...], limit: int
+        self, condition: sa.ColumnElement[bool], order: tuple[sa.ColumnElement[Any], ...], limit: int
     ) -> tuple[JobRecord, ...]:
         query = sa.select(*columns(jobs, JobRecord)).where(condition).order_by(*order).limit(limit)
         return tuple(from_row(JobRecord, row) for row in self._fetch_all(query))

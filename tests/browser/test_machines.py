@@ -89,7 +89,7 @@ def test_it_renews_itself_while_it_is_seen(browser: Browser, day: Day) -> None:
     page.evaluate("window.isHidden = true")
     page.wait_for_timeout(500)  # for the answer to what was asked before
     asked.clear()
-    page.wait_for_timeout(4000)
+    page.wait_for_timeout(6000)
     assert asked == []
     page.evaluate("window.isHidden = false")
     wait_until(page, lambda: bool(asked))
