@@ -13,6 +13,7 @@ import textwrap
 import threading
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import metrics
@@ -69,7 +70,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
     _raise_file_limit()
     listening = _listen(settings.host, settings.port)
     if settings.metrics:
-        _start_metrics(settings)
+        start_metrics(settings, settings.data_dir / "metrics")
     try:
         with report_database_errors(settings):
             keep_private(settings)
@@ -135,9 +136,12 @@ def _listen(host: str, port: int) -> socket.socket:
         raise InputError(problem.format(host=host, port=port, reason=reason)) from None
 
 
-def _start_metrics(settings: Settings) -> None:
-    """Collect metrics in this process and its workers, and serve them; raises InputError for a port that is taken."""
-    metrics.switch_on(settings.data_dir / "metrics")
+def start_metrics(settings: Settings, folder: Path) -> None:
+    """Collect metrics of this process and of those it starts, in `folder`, which is emptied, and serve them.
+
+    Raises InputError for a port that is taken.
+    """
+    metrics.switch_on(folder)
     try:
         metrics.serve_metrics(settings.metrics)
     except OSError as error:

@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -43,7 +44,7 @@ CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: Postgr
 
 
 # What a process is, as its connections are named on PostgreSQL: "attention-shapes web 1f0c9a7b".
-ProcessRole = Literal["web", "command"]
+ProcessRole = Literal["web", "runner", "command"]
 
 
 def connections_of_each(processes: int) -> int:
@@ -270,6 +271,7 @@ def is_newer(revision: str) -> bool:
     return bool(numbered) and revision[:1] == newest[:1] and revision[:4] > newest[:4]
 
 
+@lru_cache
 def is_known(revision: str) -> bool:
     """Whether this code has a migration with that revision."""
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}

@@ -145,6 +145,10 @@ class JobTable(QueryBase):
         """How many jobs of a kind wait or are at work."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
 
+    def count_of_other_forms(self) -> int:
+        """How many jobs wait whose form is not JOB_FORM, so that no runner with this code can do them."""
+        return int(self._fetch_one(sa.select(sa.func.count()).where(_OPEN, jobs.c.form != JOB_FORM))[0])
+
     def claim(self, kind: JobKind, runner: Runner) -> Claimed | None:
         """Start the first job of a kind whose needs a runner meets, and return it with its arguments.
 
