@@ -48,8 +48,9 @@ PRINTER_IDLE_LIMIT_S = 120
 class PrinterBusyError(HandoutError):
     """Too many handouts are being made at the moment; one sentence that says when to try again."""
 
-    def __init__(self, sentence: str = "") -> None:
-        super().__init__(sentence or _("The server is creating many handouts right now: try again in a minute."))
+    def __init__(self, sentence: str = "", reason: str = "busy") -> None:
+        sentence = sentence or _("The server is creating many handouts right now: try again in a minute.")
+        super().__init__(sentence, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -214,8 +215,10 @@ def _sentences_for_failures() -> Iterator[None]:
     try:
         yield
     except ChildTooLarge:
-        raise HandoutError(_("This handout needs more memory than the server has: print fewer sheets.")) from None
+        sentence = _("This handout needs more memory than the server has: print fewer sheets.")
+        raise HandoutError(sentence, reason="no-memory") from None
     except ChildTooSlow:
-        raise HandoutError(_("This handout took too long: print fewer sheets.")) from None
+        sentence = _("This handout took too long: print fewer sheets.")
+        raise HandoutError(sentence, reason="too-long") from None
     except ChildLost:
-        raise PrinterBusyError(_("The handout could not be created. Try again in a minute.")) from None
+        raise PrinterBusyError(_("The handout could not be created. Try again in a minute."), "stopped") from None

@@ -56,15 +56,17 @@ def test_a_handout_that_is_given_up_ends_its_child_at_once(printer: HandoutPrint
 
 
 @pytest.mark.parametrize(
-    ("limit", "sentence"), [("MAX_PRINT_MEMORY", "needs more memory"), ("JOB_LIMIT_S", "took too long")]
+    ("limit", "sentence", "reason"),
+    [("MAX_PRINT_MEMORY", "needs more memory", "no-memory"), ("JOB_LIMIT_S", "took too long", "too-long")],
 )
 def test_a_child_that_takes_too_much_is_ended_with_a_sentence(
-    printer: HandoutPrinter, monkeypatch: pytest.MonkeyPatch, limit: str, sentence: str
+    printer: HandoutPrinter, monkeypatch: pytest.MonkeyPatch, limit: str, sentence: str, reason: str
 ) -> None:
     """Of memory or of time; so is one that is killed, for which the server is to blame."""
     monkeypatch.setattr(handout_printer, limit, 1)
-    with pytest.raises(HandoutError, match=sentence):
+    with pytest.raises(HandoutError, match=sentence) as failed:
         large(printer, MANY)
+    assert failed.value.reason == reason
     assert not print_jobs()
 
 
@@ -76,8 +78,9 @@ def test_a_child_that_is_killed_fails_its_handout_and_not_the_next(printer: Hand
         [child] = print_jobs()
         child.kill()
 
-    with pytest.raises(PrinterBusyError, match="could not be created"):
+    with pytest.raises(PrinterBusyError, match="could not be created") as failed:
         large(printer, MANY, kill)
+    assert failed.value.reason == "stopped"
     assert large(printer, FEW).startswith(b"%PDF")
 
 
