@@ -379,7 +379,7 @@ class Jobs:
         return self._rows.arguments(job)
 
     def delete(self, job: Job) -> None:
-        """Delete a job with all that was typed for it, and its result."""
+        """End a job and delete all that was typed for it, and its result; nobody finds it any more."""
         self._rows.delete(job)
 
     def tidy(self) -> None:
