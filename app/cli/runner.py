@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -318,5 +318,6 @@ def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
 
 
 def _say(line: str) -> None:
-    """Print a line at once, also where the output is a file or a pipe."""
-    print(line, flush=True)
+    """Print a line at once, also to a file or a pipe; where that is full or closed, jobs go on without it."""
+    with suppress(OSError, ValueError):
+        print(line, flush=True)
