@@ -70,6 +70,11 @@ class Command:
         return self.database_url or f"sqlite:///{self.folder / 'attention-shapes.sqlite3'}"
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
+
+    @property
     def printed(self) -> str:
         """What it has printed since it was started; fails if stopped."""
         assert self._output is not None
@@ -107,14 +112,22 @@ class Command:
         self._process.terminate()
         return self._wait()
 
+    def suspend(self) -> None:
+        """Let all of its processes stand still until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let all of its processes go on."""
+        self._signal(signal.SIGCONT)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Let all of its processes stand still during this `with`."""
-        self._signal(signal.SIGSTOP)
+        self.suspend()
         try:
             yield
         finally:
-            self._signal(signal.SIGCONT)
+            self.resume()
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by all of its processes, user and system together."""
