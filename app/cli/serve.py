@@ -22,6 +22,7 @@ from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
 from app.store.database import (
+    MIN_CONNECTIONS,
     another_key_signs,
     clock_ahead_s,
     connections_allowed,
@@ -88,7 +89,7 @@ def _check_campus(settings: Settings, store: Store) -> None:
     """Raise InputError for what cannot work beside other processes and machines.
 
     That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
-    machines may open; and a machine that serves the same database with another secret key.
+    machines and the living runners may open; and another machine that serves the same database with another secret key.
     """
     allowed = connections_allowed(store.engine)
     if allowed is None:
@@ -96,13 +97,14 @@ def _check_campus(settings: Settings, store: Store) -> None:
             problem = _("Several machines need PostgreSQL: set {database}, or {machines} to 1.")
             raise InputError(problem.format(database=variable("database_url"), machines=variable("machines")))
         return
-    needed = settings.processes * connections_of_each(settings.processes)
+    runners = sum(runner.is_alive and not runner.is_web for runner in store.jobs.runners())
+    needed = settings.processes * connections_of_each(settings.processes) + runners * MIN_CONNECTIONS
     if needed > allowed:
         problem = _(
-            "{workers} workers need {needed} connections to the database, and PostgreSQL allows {allowed}: set fewer "
-            "workers, or a larger max_connections."
+            "{workers} workers and {runners} runners need {needed} connections to the database, and PostgreSQL allows "
+            "{allowed}: set fewer workers, or a larger max_connections."
         )
-        raise InputError(problem.format(workers=settings.processes, needed=needed, allowed=allowed))
+        raise InputError(problem.format(workers=settings.processes, runners=runners, needed=needed, allowed=allowed))
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "

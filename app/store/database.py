@@ -39,7 +39,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 
 # No overflow connections: opening one costs more than waiting for a pooled one.
 _POOL = {"max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
-MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process; a runner has the fewest
 CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: PostgreSQL usually allows 100 in all
 
 

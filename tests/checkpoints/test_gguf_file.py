@@ -80,7 +80,7 @@ def test_the_rope_factors_of_llama_3_are_recognized(tmp_path: Path) -> None:
     ],
 )
 def test_metadata_that_a_run_cannot_follow_is_refused_by_name(
-    stated: dict[str, object], named: str, tmp_path: Path
+    stated: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
     """Scaling, experts, adapters, a piece without the name of one."""
     model = small_model("llama", attention_bias=False, mlp_bias=False)

@@ -155,7 +155,8 @@ def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
     for turned, pair in zip(
         run.turned, (0, 10, 21, 31), strict=True
     ):  # of 32, j with j + 32 once the rows are in order
-        assert (turned.features, turned.angle) == ((pair, pair + 32), pytest.approx(angle[-1, pair]))
+        assert turned.features == (pair, pair + 32)
+        assert turned.angle == pytest.approx(angle[-1, pair])
         assert turned.before == pytest.approx(given[2 * pair : 2 * pair + 2], rel=1e-3, abs=1e-5)
         after = queries[-1, pair]
         assert turned.after == pytest.approx((after.real, after.imag), rel=1e-3, abs=1e-5)

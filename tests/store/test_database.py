@@ -436,5 +436,5 @@ def test_what_was_deleted_is_in_no_file(text: str, tmp_path: Path) -> None:
     assert traces() == 0
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT text FROM notes").scalar() == "Lions.!"
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() > 1000
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() > 1000
     engine.dispose()
