@@ -69,6 +69,14 @@ class Settings(BaseSettings):
         ),
     )
 
+    runners: bool = Field(
+        False,
+        description=N_(
+            "Whether heads and large handouts are left to processes of the command `runner`, on this machine or "
+            "others; then the server needs no PyTorch. Only with PostgreSQL."
+        ),
+    )
+
     address: str = Field(
         "",
         description=N_(
@@ -130,6 +138,15 @@ class Settings(BaseSettings):
     smtp_from: str = Field(
         "", validate_default=True, description=N_("Sender of that mail, such as shapes@example.org.")
     )
+
+    @field_validator("runners")
+    @classmethod
+    def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
+        """Refuse runners without PostgreSQL: an SQLite file is for the processes of one machine, which do the jobs."""
+        url = others.data.get("database_url", "")
+        if runners and (not url or url.startswith("sqlite")):
+            raise ValueError(_("needs PostgreSQL: set DATABASE_URL to a postgresql:// address, or leave runners out"))
+        return runners
 
     @field_validator("host")
     @classmethod

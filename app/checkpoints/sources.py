@@ -21,7 +21,6 @@ from app.checkpoints.gguf_file import ROPE_FACTORS, GgufFile, gguf_config, gguf_
 from app.checkpoints.readable import check_tensor_names, readable_architecture
 from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
-from app.models.architecture import Architecture
 from app.models.families.checkpoints import CHECKPOINT_RULES
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.translation import gettext as _
@@ -41,8 +40,8 @@ _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 class ListedCheckpoint:
     """A checkpoint that a page offers.
 
-    `key` names it in a form, `name` is for people, `source` is what `open_checkpoint` takes. `layers` and `heads` are
-    how many it has.
+    `key` names it in a form, `name` is for people, `source` is what `open_checkpoint` takes, "" if another machine has
+    it. `layers` and `heads` are how many it has.
     """
 
     key: str
@@ -51,7 +50,6 @@ class ListedCheckpoint:
     is_quantized: bool
     layers: int
     heads: int
-    architecture: Architecture
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
     key = SMOLLM2 if source == SMOLLM2 else architecture.name
-    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H, architecture)
+    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
 
 
 def _renamed(entry: ListedCheckpoint, name: str) -> ListedCheckpoint:

@@ -13,6 +13,7 @@ import textwrap
 import threading
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import metrics
@@ -21,6 +22,7 @@ from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
 from app.store.database import (
+    MIN_CONNECTIONS,
     another_key_signs,
     clock_ahead_s,
     connections_allowed,
@@ -69,7 +71,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
     _raise_file_limit()
     listening = _listen(settings.host, settings.port)
     if settings.metrics:
-        _start_metrics(settings)
+        start_metrics(settings, settings.data_dir / "metrics")
     try:
         with report_database_errors(settings):
             keep_private(settings)
@@ -87,7 +89,7 @@ def _check_campus(settings: Settings, store: Store) -> None:
     """Raise InputError for what cannot work beside other processes and machines.
 
     That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
-    machines may open; and a machine that serves the same database with another secret key.
+    machines and the living runners may open; and another machine that serves the same database with another secret key.
     """
     allowed = connections_allowed(store.engine)
     if allowed is None:
@@ -95,13 +97,14 @@ def _check_campus(settings: Settings, store: Store) -> None:
             problem = _("Several machines need PostgreSQL: set {database}, or {machines} to 1.")
             raise InputError(problem.format(database=variable("database_url"), machines=variable("machines")))
         return
-    needed = settings.processes * connections_of_each(settings.processes)
+    runners = sum(runner.is_alive and not runner.is_web for runner in store.jobs.runners())
+    needed = settings.processes * connections_of_each(settings.processes) + runners * MIN_CONNECTIONS
     if needed > allowed:
         problem = _(
-            "{workers} workers need {needed} connections to the database, and PostgreSQL allows {allowed}: set fewer "
-            "workers, or a larger max_connections."
+            "{workers} workers and {runners} runners need {needed} connections to the database, and PostgreSQL allows "
+            "{allowed}: set fewer workers, or a larger max_connections."
         )
-        raise InputError(problem.format(workers=settings.processes, needed=needed, allowed=allowed))
+        raise InputError(problem.format(workers=settings.processes, runners=runners, needed=needed, allowed=allowed))
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "
@@ -135,9 +138,12 @@ def _listen(host: str, port: int) -> socket.socket:
         raise InputError(problem.format(host=host, port=port, reason=reason)) from None
 
 
-def _start_metrics(settings: Settings) -> None:
-    """Collect metrics in this process and its workers, and serve them; raises InputError for a port that is taken."""
-    metrics.switch_on(settings.data_dir / "metrics")
+def start_metrics(settings: Settings, folder: Path) -> None:
+    """Collect metrics of this process and of those it starts, in `folder`, which is emptied, and serve them.
+
+    Raises InputError for a port that is taken.
+    """
+    metrics.switch_on(folder)
     try:
         metrics.serve_metrics(settings.metrics)
     except OSError as error:

@@ -34,7 +34,7 @@ JobEnd = Literal["ready", "failed", "cancelled", "lost"]
 JOB_FORM = 1  # of the arguments of all kinds; raised when code of the release before would do something else with them
 BEAT_S = 1.0  # between two signs of life of a job at work, at which it also learns that it was cancelled
 POLL_S = 0.5  # between two looks of a runner for jobs that nothing has told it of
-FIRST_LOOK_S, LONGEST_LOOK_S = 0.02, 0.25  # between two looks whether a job has ended
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two looks whether a job has ended
 RUNNERS_TTL_S = 5.0  # for which the list of runners is believed
 
 log = logging.getLogger("attention_shapes")
@@ -211,7 +211,7 @@ class JobRows(Protocol):
     def put_back(self, job: Job) -> None: ...
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"", reason: str = "") -> None: ...
     def refuse(self, job: Job, problem: str, reason: str) -> None: ...
-    def cancel(self, job: Job) -> None: ...
+    def cancel(self, job: Job) -> bool: ...
     def result(self, job: Job) -> bytes: ...
     def arguments(self, job: Job) -> Mapping[str, Any]: ...
     def delete(self, job: Job) -> None: ...
@@ -354,11 +354,11 @@ class Jobs:
 
     def wait(self, job: Job, seconds: float) -> Job | None:
         """The job once it has ended, or as it is after `seconds`; None if it was deleted meanwhile."""
-        deadline, pause_s = time.monotonic() + seconds, FIRST_LOOK_S
+        deadline, pause_s = time.monotonic() + seconds, FIRST_PAUSE_S
         found: Job | None = job
         while found and not found.ending and time.monotonic() < deadline:
             time.sleep(pause_s)
-            pause_s = min(1.5 * pause_s, LONGEST_LOOK_S)
+            pause_s = min(1.5 * pause_s, LONGEST_PAUSE_S)
             found = self.find(job.key)
         return found
 

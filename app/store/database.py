@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -38,12 +39,12 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 
 # No overflow connections: opening one costs more than waiting for a pooled one.
 _POOL = {"max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
-MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process; a runner has the fewest
 CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: PostgreSQL usually allows 100 in all
 
 
 # What a process is, as its connections are named on PostgreSQL: "attention-shapes web 1f0c9a7b".
-ProcessRole = Literal["web", "command"]
+ProcessRole = Literal["web", "runner", "command"]
 
 
 def connections_of_each(processes: int) -> int:
@@ -270,6 +271,7 @@ def is_newer(revision: str) -> bool:
     return bool(numbered) and revision[:1] == newest[:1] and revision[:4] > newest[:4]
 
 
+@lru_cache
 def is_known(revision: str) -> bool:
     """Whether this code has a migration with that revision."""
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}

@@ -17,7 +17,7 @@ from app.translation import language
 
 from .limits import insist
 from .queries import OpenDatabase, QueryBase
-from .tables import MAX_PROBLEM, UtcDateTime, job_pieces, jobs, runners
+from .tables import MAX_PROBLEM, UtcDateTime, job_pieces, jobs, runners, runs
 
 JOB_RETENTION = timedelta(hours=1)  # of results and of what was typed: a PDF holds names of students
 ROW_RETENTION = timedelta(days=1)  # of what has become of a job, for operators
@@ -130,6 +130,11 @@ class JobTable(QueryBase):
         row = self._fetch_one(self._find, job_key=key)
         return _job(row) if row else None
 
+    def find_numbered(self, job_id: int) -> Job | None:
+        """The job with that id, with its place; None if there is none, or not any more."""
+        row = self._fetch_one(self._found.where(jobs.c.id == job_id))
+        return _job(row) if row else None
+
     def overdue(self) -> Sequence[Job]:
         """The jobs that have waited for longer than OVERDUE_AFTER, 200 at most, oldest first."""
         late = jobs.c.created_at < self._time(OVERDUE_AFTER)
@@ -139,6 +144,10 @@ class JobTable(QueryBase):
     def count(self, kind: JobKind) -> int:
         """How many jobs of a kind wait or are at work."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
+
+    def count_of_other_forms(self) -> int:
+        """How many jobs wait whose form is not JOB_FORM, so that no runner with this code can do them."""
+        return int(self._fetch_one(sa.select(sa.func.count()).where(_OPEN, jobs.c.form != JOB_FORM))[0])
 
     def claim(self, kind: JobKind, runner: Runner) -> Claimed | None:
         """Start the first job of a kind whose needs a runner meets, and return it with its arguments.
@@ -272,8 +281,8 @@ class JobTable(QueryBase):
         failed = {"ending": "failed", "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
         self._execute(sa.update(jobs).where(*waits).values(heard_at=self._time(), **failed))
 
-    def cancel(self, job: Job) -> None:
-        """End a job that waits or is at work, which its process then notices.
+    def cancel(self, job: Job) -> bool:
+        """End a job that waits or is at work, which its process then notices; False for one that has ended already.
 
         If it was never started, its client's later jobs of that kind move up by a turn.
         """
@@ -281,14 +290,36 @@ class JobTable(QueryBase):
         end = end.values(ending="cancelled", is_working=False, heard_at=self._time())
         own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
 
-        def within(connection: sa.Connection) -> None:
+        def within(connection: sa.Connection) -> bool:
             self._lock_queue(connection, job.kind)
             row = connection.execute(end).one_or_none()
             if row and row.started_at is None:
                 later = sa.update(jobs).where(*own, _OPEN, jobs.c.turn > row.turn)
                 connection.execute(later.values(turn=jobs.c.turn - 1))
+            return row is not None
 
-        self.in_transaction(within)
+        return self.in_transaction(within)
+
+    def retry(self, job: Job) -> bool:
+        """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it.
+
+        False, and nothing changes, for any other job, and for one that ended more than JOB_RETENTION ago, whose
+        arguments are or will be deleted. Its starts go on being counted: if its runner falls silent once it has been
+        started MAX_ATTEMPTS times, it is lost at once. The sentence that a run has failed with is deleted, too.
+        """
+        failed = (jobs.c.ending.in_(("failed", "lost")), jobs.c.heard_at >= self._time(JOB_RETENTION))
+        again = {"ending": None, "problem": "", "reason": "", "done": 0, "started_at": None, "runner": "",
+                 "created_at": self._time(), "heard_at": self._time()}  # fmt: skip
+        retried = sa.update(jobs).where(jobs.c.id == job.id, ~jobs.c.key.startswith(_FORGOTTEN), *failed)
+
+        def within(connection: sa.Connection) -> bool:
+            if not connection.execute(retried.values(again)).rowcount:
+                return False
+            connection.execute(sa.update(runs).where(runs.c.id == job.key).values(problem=None))
+            self._tell_runners(connection)
+            return True
+
+        return self.in_transaction(within)
 
     def result(self, job: Job) -> bytes:
         """What a job that is ready has given."""

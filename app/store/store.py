@@ -26,6 +26,7 @@ from .grades import Grades
 from .jobs import JobTable
 from .limits import check_room, tolerated_failure
 from .live import Live
+from .machines import Machines
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -117,6 +118,7 @@ class Store(QueryBase):
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
+        self.machines = Machines(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -205,6 +206,7 @@ teachers = Table(
     Column("name", String(100), nullable=False),
     Column("password_hash", String(200)),  # null until a password is set through an account link
     Column("created_at", UtcDateTime, nullable=False),
+    Column("is_operator", Boolean, nullable=False, server_default=false()),  # sees machines, runners and all jobs
     sqlite_autoincrement=True,
 )
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +19,10 @@ import sqlalchemy as sa
 
 from app.logs import REQUEST_ID, LogFormatter
 from app.machine import jobs as jobs_module
-from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Runner, Task
+from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task
 from app.machine.work_queue import Client
 from app.store import Store, limits
-from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION
+from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
 from app.store.tables import job_pieces, jobs
 from tests.helpers.clock import age_jobs
 
@@ -274,3 +279,154 @@ def counts(store: Store) -> list[int | None]:
     """How many jobs and pieces of results there are."""
     with store.engine.connect() as connection:
         return [connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (jobs, job_pieces)]
+
+
+class Campus:
+    """A web process that leaves its jobs to runners, and the runners "one" and "two"; `gate` holds their work up."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.gate, self.by = store, threading.Event(), dict[str, str]()
+        self.web = self.new_process(None)
+        self.runners = [self.new_process(Runner("one", concurrency=2)), self.new_process(Runner("two"))]
+
+    def new_process(self, runner: Runner | None) -> Jobs:
+        process = Jobs(self.store.jobs, runner)
+        process.add_kind("handout", self.work, LIMITS)
+        return process
+
+    def work(self, task: Task) -> bytes:
+        """Note who does the job, and wait for the gate."""
+        self.by[task.job.key] = task.job.runner
+        while not self.gate.wait(0.02):
+            task.check()
+        return b"done"
+
+    def submit(self, key: str, **needs: Any) -> Job:
+        return self.web.submit("handout", Client(key), key, {}, {}, **needs)
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        for _ in range(6000):
+            if condition():
+                return
+            time.sleep(0.01)
+        raise AssertionError
+
+    def close(self) -> None:
+        self.gate.set()
+        for process in self.runners:
+            process.close()
+
+
+@pytest.fixture
+def campus(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
+    """A campus whose runners have not started."""
+    for name in ("BEAT_S", "POLL_S", "RUNNERS_TTL_S"):
+        monkeypatch.setattr(jobs_module, name, 0.02)
+    opened = Campus(store)
+    yield opened
+    opened.close()
+
+
+def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
+    """As many at a time as they say. Whoever needs the result waits for it; a runner that ends gives its jobs back."""
+    jobs = [campus.submit(f"{number}") for number in range(5)]
+    campus.web.start()
+    assert {job.is_working for job in jobs} == {False}
+    for runner in campus.runners:
+        runner.start()
+    campus.wait_for(lambda: len(campus.by) == 3)
+    assert sorted(campus.by.values()) == ["one", "one", "two"]
+    waited = campus.web.wait(jobs[4], 0.1)
+    assert waited
+    assert (waited.ending, waited.is_working, waited.before) == (None, False, 4)
+    campus.runners.pop(0).close()
+    campus.wait_for(lambda: [runner.name for runner in campus.store.jobs.runners()] == ["two"])
+    campus.gate.set()
+    ended = [campus.web.wait(job, 60) for job in jobs]
+    assert [(job and job.ending, job and job.attempt) for job in ended] == [("ready", 1)] * 5
+    assert [runner.jobs_done for runner in campus.store.jobs.runners()] == [5]
+
+
+@pytest.mark.parametrize("looks", ["at its page", "at nothing"])
+def test_a_job_that_no_runner_can_do_fails(campus: Campus, looks: str) -> None:
+    """After a minute, with a sentence, whether or not anybody looks at it; what can be done waits on."""
+    campus.runners[1].start()
+    campus.wait_for(campus.store.jobs.runners)
+    campus.submit("at work")
+    campus.wait_for(lambda: campus.by)
+    hopeless, waits = campus.submit("hopeless", checkpoint="none"), campus.submit("waits")
+    campus.web.find("hopeless")
+    age_jobs(campus.store, timedelta(minutes=1))
+    campus.store.jobs.sign_on(Runner("two"))
+
+    def has_failed() -> bool:
+        if looks == "at nothing":
+            campus.web.tidy()
+        else:
+            campus.web.find(hopeless.key)
+        return find_job(campus.store, hopeless.key).ending == "failed"
+
+    campus.wait_for(has_failed)
+    job = find_job(campus.store, hopeless.key)
+    assert (job.reason, bool(job.problem)) == ("no-weights", True)
+    assert find_job(campus.store, waits.key).ending is None
+
+
+def do_runs(url: str, folder: Path, gate: Path) -> None:
+    """Be a runner that stores a result for each run once there is a gate, until the gate is gone again."""
+    store = Store(url, folder)
+
+    def work(task: Task) -> Result:
+        while not gate.exists():
+            task.report(1, 3)
+            task.check()
+            time.sleep(0.02)
+        return partial(store.finish_run, task.job.key, {"by": "asleep"})
+
+    process = Jobs(store.jobs, Runner("asleep"))
+    process.add_kind("run", work, LIMITS)
+    process.start()
+    while not gate.exists() or process.count("run"):
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.close()
+    store.close()
+
+
+@pytest.mark.slow
+def test_a_runner_that_was_paused_for_too_long_changes_nothing(store: Store, database_url: str, tmp_path: Path) -> None:
+    """Neither the result nor the progress or the end of a job that another one has started again meanwhile."""
+    run, gate = store.add_run(store.new_run({}, {})), tmp_path / "gate"
+    web = Jobs(store.jobs, None)
+    web.add_kind("run", lambda _task: b"", LIMITS)
+    web.submit("run", ADA, run.id, {}, {})
+    runner = multiprocessing.get_context("spawn").Process(target=do_runs, args=(database_url, tmp_path, gate))
+    runner.start()
+    assert runner.pid
+    try:
+        beats = set[object]()
+        while len(beats) < 2:
+            beats |= {job.heard_at} if (job := find_job(store, run.id)).done else set()
+            time.sleep(0.01)
+        time.sleep(0.2)  # the next sign of life is further away: it holds no lock now
+        os.kill(runner.pid, signal.SIGSTOP)
+        age_jobs(store, SILENT_AFTER)
+        claimed = store.jobs.claim("run", RUNNER)
+        assert claimed
+        gate.touch()
+        os.kill(runner.pid, signal.SIGCONT)
+        time.sleep(2)
+        job, stored = find_job(store, run.id), store.find_run(run.id)
+        assert (job.runner, job.attempt, job.ending, stored and stored.result) == (RUNNER.name, 2, None, None)
+        store.jobs.finish(claimed[0], "ready", result=partial(store.finish_run, run.id, {"by": "awake"}))
+        runner.join(60)
+        stored = store.find_run(run.id)
+        assert (stored and stored.result, runner.exitcode) == ({"by": "awake"}, 0)
+    finally:
+        runner.kill()
+
+
+def find_job(store: Store, key: str) -> Job:
+    job = store.jobs.find(key)
+    assert job
+    return job

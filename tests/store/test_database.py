@@ -394,6 +394,21 @@ def test_imported_models_that_were_named_in_json_have_columns(bare_database_url:
     }
 
 
+def test_the_oldest_teacher_of_an_installation_is_its_operator(bare_database_url: str, tmp_path: Path) -> None:
+    """Of a database from before there were operators; teachers who come later are none."""
+    engine = open_engine(bare_database_url)
+    with migration_transaction(engine) as connection:
+        upgrade(connection, "0004_owners_of_jobs")
+        for number in (3, 5):
+            row = {"id": number, "email": f"{number}@example.org", "name": "", "at": WHEN}
+            insert = "INSERT INTO teachers (id, email, name, created_at) VALUES (:id, :email, :name, :at)"
+            connection.execute(sa.text(insert), row)
+    engine.dispose()
+    store = Store(bare_database_url, tmp_path)
+    assert [operator.id for operator in store.people.operators()] == [3]
+    store.close()
+
+
 @pytest.mark.parametrize("text", ["Zebras whistle.", "Zebras whistle. " * 999], ids=["in a page", "over many pages"])
 def test_what_was_deleted_is_in_no_file(text: str, tmp_path: Path) -> None:
     """Neither in the database nor in its log once that is emptied, which waits for whoever still reads the row; also

@@ -12,7 +12,7 @@ from app.machine.jobs import Job, JobLimits, Runner
 from app.machine.work_queue import Client
 from app.store import Store
 from app.store.tables import jobs
-from app.web.runs.run_page import RUN_LIMITS
+from app.web.shared.run_jobs import RUN_LIMITS
 
 LIMITS = JobLimits(total=10**6, visitors=10**6, visitor=10**6, member=10**6)
 RUNNER = Runner("one")

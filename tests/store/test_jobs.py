@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from app.machine.jobs import Job, JobLimits, JobRefusedError, Runner
+from app.machine.jobs import JOB_FORM, Job, JobLimits, JobRefusedError, Runner, unmet_need
 from app.machine.work_queue import Client
 from app.store import Store
 from app.store.jobs import GIVES_WAY_AFTER, JOB_RETENTION, MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
+from app.store.queries import utc_now
 from app.store.tables import jobs
 from tests.helpers.clock import age_jobs
 
@@ -173,3 +179,115 @@ def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
     assert not store.jobs.beat(working, 1, 4)
     store.jobs.finish(working, "ready", result=b"late")
     assert found(store, "works").ending == "cancelled"
+
+
+def test_a_runner_does_as_many_jobs_of_a_kind_as_it_says(store: Store) -> None:
+    """Any number of runners work at once; one that is back after its end begins again what it was at work on."""
+    for number in range(5):
+        store.jobs.add("handout", MEMBER, replace(LIMITS, member=9), "-", f"{number}", None, {}, {})
+    two, other = Runner("two", concurrency=2), Runner("other")
+    claims = [store.jobs.claim("handout", runner) for runner in (two, other, two, other, two)]
+    assert [claimed and (claimed[0].key, claimed[0].runner) for claimed in claims] == [
+        ("0", "two"), ("1", "other"), ("2", "two"), None, None
+    ]  # fmt: skip
+    store.jobs.sign_off("two")
+    claimed = store.jobs.claim("handout", two)
+    assert claimed
+    assert (claimed[0].key, claimed[0].attempt) == ("0", 2)
+
+
+def test_runners_are_listed_with_their_last_sign_of_life(store: Store) -> None:
+    """For a day after it; signing on again changes what has changed, and jobs that they end are counted."""
+    runner = Runner("gpu", ("handout",), device="cuda:0", memory_bytes=2**36, checkpoints=[{"key": "k", "layers": 3}])
+    web = Runner("web", is_web=True)
+    for each in (web, runner):
+        store.jobs.sign_on(each)
+    store.jobs.add("handout", MEMBER, LIMITS, "-", "a", None, {}, {})
+    claimed = store.jobs.claim("handout", runner)
+    assert claimed
+    store.jobs.finish(claimed[0], "ready")
+    store.jobs.finish(claimed[0], "ready")
+    first = store.jobs.runners()[0]
+    assert first.started_at
+    assert replace(first, started_at=None, heard_at=None) == replace(runner, jobs_done=1)
+    age_jobs(store, SILENT_AFTER)
+    assert [each.is_alive for each in store.jobs.runners()] == [False, True]
+    store.jobs.sign_on(replace(runner, device_name="H100"))
+    again = store.jobs.runners()[0]
+    assert (again.is_alive, again.device_name, again.jobs_done) == (True, "H100", 1)
+    assert again.started_at == first.started_at - SILENT_AFTER - timedelta(seconds=1)
+    store.jobs.sign_off("gpu")
+    assert [each.name for each in store.jobs.runners()] == ["web"]
+    age_jobs(store, ROW_RETENTION)
+    store.jobs.delete_expired()
+    assert store.jobs.runners() == ()
+
+
+CPU = Runner("cpu")
+GPU = Runner("gpu", device="cuda:1", memory_bytes=1000, checkpoints=[{"key": "w"}])
+NEEDS: tuple[tuple[Runner, dict[str, Any], str | None], ...] = (
+    (CPU, {}, None),
+    (CPU, {"device": "cpu"}, None),
+    (CPU, {"device": "cuda"}, "no-device"),
+    (CPU, {"checkpoint": "w"}, "no-weights"),
+    (CPU, {"memory_bytes": 1}, "no-memory"),
+    (GPU, {"checkpoint": "w", "device": "cuda", "memory_bytes": 1000}, None),
+    (GPU, {"checkpoint": "v"}, "no-weights"),
+    (GPU, {"device": "cpu"}, "no-device"),
+    (GPU, {"memory_bytes": 1001}, "no-memory"),
+    (replace(GPU, form=JOB_FORM + 1), {}, "old-code"),
+)
+
+
+def test_a_runner_starts_the_jobs_whose_needs_it_meets(store: Store) -> None:
+    """Of the others it is said what is missing; web processes start every job."""
+    for runner, needs, lacking in NEEDS:
+        job = store.jobs.add("run", MEMBER, LIMITS, "-", "a", None, {}, {}, **needs)
+        unmet = unmet_need(job, [runner])
+        assert (unmet and unmet[0]) == lacking, needs
+        assert (store.jobs.claim("run", runner) is None) == (lacking is not None), needs
+        others = [replace(CPU, is_web=True), replace(CPU, is_alive=False), replace(CPU, kinds=("handout",))]
+        assert (unmet_need(job, others) or ("",))[0] == "no-runner"
+        assert (store.jobs.claim("run", others[0]) is None) == (lacking is None), needs
+        store.jobs.delete(job)
+
+
+def test_a_wrong_clock_changes_nothing_where_machines_share_a_database(
+    new_postgres_database: str, tmp_path: Path
+) -> None:
+    """It takes no job from another machine, deletes none, and its own are as old as they are."""
+    right = Store(new_postgres_database, tmp_path)
+    ended = add(right, "ended")
+    right.jobs.finish(ended, "ready")
+    working = add(right, "works")
+    for hours in (-2, 2):
+        clock = partial(lambda hours: utc_now() + timedelta(hours=hours), hours)
+        wrong, runner = Store(new_postgres_database, tmp_path, clock=clock), Runner(f"{hours}")
+        wrong.jobs.delete_expired()
+        wrong.jobs.sign_on(runner)
+        assert wrong.jobs.claim("handout", runner) is None
+        assert (found(wrong, "ended").ending, right.jobs.beat(working, 1, 2)) == ("ready", True)
+        job = add(wrong, "new")
+        assert abs(job.created_at - utc_now()) < timedelta(minutes=5)
+        assert (job.is_overdue, wrong.jobs.must_give_way(working, runner)) == (False, False)
+        wrong.jobs.delete(job)
+        assert [each.is_alive for each in wrong.jobs.runners()] == [True] * len(right.jobs.runners())
+        wrong.close()
+    right.close()
+
+
+def test_postgresql_tells_of_a_job_at_once(new_postgres_database: str, tmp_path: Path) -> None:
+    """Whoever waits for one; after the connection is lost on which they do, and with nobody told meanwhile, again."""
+    store = Store(new_postgres_database, tmp_path)
+    for key in ("a", "b"):
+        store.jobs.await_job(0)  # which connects
+        with ThreadPoolExecutor(1) as thread:
+            waiting, began = thread.submit(store.jobs.await_job, 60), time.monotonic()
+            store.jobs.add("handout", MEMBER, LIMITS, "-", key, None, {}, {})
+            waiting.result()
+        assert time.monotonic() - began < 50
+        with store.engine.connect() as connection:
+            listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ^@ 'LISTEN'"
+            assert list(connection.exec_driver_sql(listening).scalars()) == [True]
+        store.jobs.await_job(0)  # which finds out
+    store.close()

@@ -29,6 +29,7 @@ from app.web.heads.picture_view import PictureView, picture_view
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
+from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
 from app.web.shared.sheet_view import RowView
@@ -61,6 +62,7 @@ class HeadPage:
 
     job: Annotated[Job, Doc("The head that waits, runs, or has run.")]
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")] = ""
+    why_it_waits: Annotated[str, Doc("That no runner is there to begin it; empty if one is.")] = ""
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
     variant: Annotated[Variant | None, Doc("The sheet of the stage that is asked.")] = None
@@ -95,6 +97,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     page = HeadPage(
         job,
         _problem_of(job),
+        why_it_waits(services, job),
         skipped=",".join(_skipped(skip)),
         asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS),
     )

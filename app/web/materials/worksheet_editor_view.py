@@ -272,7 +272,8 @@ def _sentence_tokens(
     if not sentence or not key:
         return "", ()
     folders = services.settings.weight_folders
-    listed = next((each for each in listed_checkpoints(folders) if each.key == key), None)
+    is_here = not services.settings.runners  # otherwise runners have the weights, and this process no tokenizer
+    listed = next((each for each in listed_checkpoints(folders) if is_here and each.key == key), None)
     if listed is None:
         return _("This server doesn’t have these weights, so it can’t count the tokens of the sentence."), ()
     try:

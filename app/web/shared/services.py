@@ -21,7 +21,7 @@ from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.hub import MAX_FETCHES, delete_old_copies
 from app.exchange.mail import Mail
-from app.forward.process import MAX_WAITING_RUNS, HeadRunner
+from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.machine.housekeeper import Housekeeper
 from app.machine.jobs import Jobs
@@ -44,7 +44,7 @@ ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
     "run": 2,
-    "forward": MAX_WAITING_RUNS + 4,
+    "forward": 24,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
     "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,

@@ -11,6 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.classes import live_snapshot
+from app.machine.work_queue import Client
+from app.web.shared.handout_jobs import HANDOUT_LIMITS
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY
 from tests.helpers.clock import Clock
@@ -138,6 +140,12 @@ def test_a_teacher_and_a_class_work_at_two_machines(
         gradebook = ada.get(f"{course}/exports/gradebook.csv").text
         assert [name in gradebook for name in ("Kim Lee", "Lou Ray")] == [True, True]
         assert "Why √d?" in ada.get(f"{activity}/tickets").text
+
+    # As the operator, who made the first account, cancel a job.
+    job = store.jobs.add("handout", Client("somebody"), HANDOUT_LIMITS, "request", "key", None, {}, {})
+    assert all(f'id="cancel-{job.id}"' in ada.get("/machines").text for _look in range(4))
+    sent(ada, f"/machines/jobs/{job.id}/cancel", {})
+    assert not any(f'id="cancel-{job.id}"' in ada.get("/machines").text for _look in range(4))
     assert min(machines.answered.values()) > 20  # type: ignore[attr-defined]
 
 
