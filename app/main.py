@@ -15,9 +15,9 @@ from starlette.middleware.gzip import GZipMiddleware
 from app import __version__, metrics, web
 from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
-from app.forward.process import MAX_WAITING_RUNS, RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
+from app.forward.process import RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import Jobs
+from app.machine.jobs import JobKind, JobLimits, Jobs, Runner, Work, web_runner
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
@@ -27,13 +27,13 @@ from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
 from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
-from app.web.runs.run_page import RUN_LIMITS, run_queued_head
 from app.web.shared import errors
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
 from app.web.shared.request_log import RequestLog
+from app.web.shared.run_jobs import RUN_LIMITS, run_queued_head
 from app.web.shared.services import Services
 from app.web.shared.static_files import HashedStaticFiles
 from app.web.shared.urls import register_routes
@@ -64,11 +64,10 @@ def create_app(
     """
     settings = settings or Settings()
     metrics.join()
-    folder = PROJECT / "worksheets"
-    libraries = {ENGLISH: library} if library else {each: load_library(folder, each) for each in languages()}
-    tickets = load_tickets(folder) if tickets is None else tickets
-    store = Store(settings.database, settings.data_dir, settings.workers, clock)
-    limits = RateLimits(settings.workers)
+    libraries = {ENGLISH: library} if library else load_libraries()
+    tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
+    store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
+    limits = RateLimits(settings.processes)
     printer = printer or HandoutPrinter(settings.data_dir, tickets)
     services = Services(
         settings,
@@ -76,17 +75,16 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
-        Jobs(store.jobs),
+        Jobs(store.jobs, None if settings.runners else web_runner(settings.data_dir)),
         tickets,
         limits,
-        storage=StorageBudget(settings.workers),
+        storage=StorageBudget(settings.processes),
         mail=_mail(settings),
         closing_interval_s=closing_interval_s,
     )
 
-    services.jobs.add_kind("handout", partial(make_handout, services), HANDOUT_LIMITS)
-    services.jobs.add_kind("run", partial(run_queued_head, services), RUN_LIMITS)
-    services.jobs.add_kind("head", partial(run_queued_real_head, services), HEAD_LIMITS)
+    for kind, (work, job_limits) in job_kinds(services).items():
+        services.jobs.add_kind(kind, work, job_limits)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -128,6 +126,31 @@ def create_app(
     return app
 
 
+def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Runner) -> Services:
+    """The services that jobs need, for a process that is a runner: it does not leave them to others.
+
+    The operator's fonts are read from the data folder, and nothing is written there.
+    """
+    tickets = load_tickets(PROJECT / "worksheets")
+    printer = HandoutPrinter(settings.data_dir, tickets)
+    own = settings.model_copy(update={"runners": False})
+    return Services(own, load_libraries(), store, heads, printer, Jobs(store.jobs, runner), tickets)
+
+
+def load_libraries() -> dict[str, Library]:
+    """The shipped worksheets in every language that pages have; raises WorksheetError."""
+    return {language: load_library(PROJECT / "worksheets", language) for language in languages()}
+
+
+def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
+    """How jobs of each kind are done with these services, and how many there may be; for servers and runners alike."""
+    return {
+        "handout": (partial(make_handout, services), HANDOUT_LIMITS),
+        "run": (partial(run_queued_head, services), RUN_LIMITS),
+        "head": (partial(run_queued_real_head, services), HEAD_LIMITS),
+    }
+
+
 def find_routers() -> list[APIRouter]:
     """The router of every module of app/web that has one, so that a page is registered by being there.
 
@@ -145,7 +168,6 @@ def find_routers() -> list[APIRouter]:
 def _runner(settings: Settings) -> HeadRunner:
     """The runner of heads of one worker, which shares memory and turns with those of the others."""
     return HeadRunner(
-        max_waiting=max(1, MAX_WAITING_RUNS // settings.workers),
         idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
         turn=MachineTurn(settings.data_dir / "turns" / "runs"),
         memory_share=SHARE_OF_VISITORS,

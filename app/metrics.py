@@ -37,7 +37,7 @@ _meters: Meters | None = None
 def switch_on(folder: Path) -> None:
     """Keep numbers in this process, and in those that it starts from now on; `folder` is emptied for them."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, mode=0o700)
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a file system of its own can be emptied, but not removed
     os.environ[FOLDER_VARIABLE] = str(folder)
     join()
 

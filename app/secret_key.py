@@ -25,14 +25,15 @@ class SecretFileError(ValueError):
     """The file of the secret key does not hold SECRET_BYTES bytes. The message is its path."""
 
 
-def read_or_make_secret(folder: Path) -> bytes:
-    """The secret of a data folder, from SECRET_FILE; the first process to ask for it makes it, of random bytes.
+def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
+    """The secret in `named_file`; without one that of a data folder, from SECRET_FILE.
 
-    Of processes that start at the same time, all get the same one. Raises SecretFileError, and OSError where the folder
-    cannot be read or written.
+    In the data folder, the first process to ask for it makes it, of random bytes. Of processes that start at the same
+    time, all get the same one. Raises SecretFileError, and OSError where the file or the folder cannot be read or
+    written.
     """
-    path = folder / SECRET_FILE
-    if not path.exists():
+    path = Path(named_file) if named_file else folder / SECRET_FILE
+    if not named_file and not path.exists():
         _make_secret(path)
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:

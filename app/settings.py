@@ -34,6 +34,15 @@ class Settings(BaseSettings):
         le=64,
         description=N_("Number of server processes; two for a class of hundreds, more with PostgreSQL and many cores."),
     )
+    machines: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description=N_(
+            "Number of machines that serve pages from the same PostgreSQL database, this one included. Their processes "
+            "share its connections, and the limits on guesses and storage."
+        ),
+    )
     proxies: str = Field(
         "127.0.0.1,::1",
         description=N_(
@@ -49,6 +58,22 @@ class Settings(BaseSettings):
         validation_alias="DATABASE_URL",
         description=N_(
             "PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder."
+        ),
+    )
+
+    secret_key_file: str = Field(
+        "",
+        description=N_(
+            "File with the secret key, 32 random bytes, the same on every machine. Empty: secret.key in the data "
+            "folder, made at the first start."
+        ),
+    )
+
+    runners: bool = Field(
+        False,
+        description=N_(
+            "Whether heads and large handouts are left to processes of the command `runner`, on this machine or "
+            "others; then the server needs no PyTorch. Only with PostgreSQL."
         ),
     )
 
@@ -114,6 +139,15 @@ class Settings(BaseSettings):
         "", validate_default=True, description=N_("Sender of that mail, such as shapes@example.org.")
     )
 
+    @field_validator("runners")
+    @classmethod
+    def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
+        """Refuse runners without PostgreSQL: an SQLite file is for the processes of one machine, which do the jobs."""
+        url = others.data.get("database_url", "")
+        if runners and (not url or url.startswith("sqlite")):
+            raise ValueError(_("needs PostgreSQL: set DATABASE_URL to a postgresql:// address, or leave runners out"))
+        return runners
+
     @field_validator("host")
     @classmethod
     def _check_host(cls, host: str) -> str:
@@ -133,6 +167,14 @@ class Settings(BaseSettings):
                 problem = _("must be addresses or networks such as 127.0.0.1,10.0.0.0/24, not “{proxy}”")
                 raise ValueError(problem.format(proxy=proxy.strip()[:40])) from None
         return proxies
+
+    @field_validator("secret_key_file")
+    @classmethod
+    def _check_secret_key_file(cls, file: str) -> str:
+        """Accept a file that exists, and "": a key that each machine made for itself would be of no use."""
+        if not file or Path(file).is_file():
+            return file
+        raise ValueError(_("must be a file that exists, not “{file}”").format(file=file[-60:]))
 
     @field_validator("weights")
     @classmethod
@@ -193,6 +235,11 @@ class Settings(BaseSettings):
             raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
         _check_parts(url)
         return url
+
+    @property
+    def processes(self) -> int:
+        """How many processes of all machines serve pages from the database."""
+        return self.workers * self.machines
 
     @property
     def weight_folders(self) -> tuple[Path, ...]:

@@ -7,7 +7,6 @@ import asyncio
 import itertools
 import os
 import platform
-import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -21,8 +20,8 @@ import uvloop
 
 from app.checkpoints.sources import SMOLLM2, smollm2_file
 from app.store import Policies
-from simulation.class_students import ClassStudent, Timings, find_losses, hidden_fields, watch_live_view
-from simulation.http_client import HttpClient, HttpResponse
+from simulation.class_students import ClassStudent, Timings, find_losses, hidden_fields, watch_live_view, watch_run
+from simulation.http_client import HttpClient
 from simulation.lesson import AFTER_HAND_IN, WORKSHEET, Lesson, open_lesson
 from simulation.postgres import postgres_server, temporary_database
 from simulation.scenarios import hand_in_together, hold_lesson, join_all, save_steadily, work_while_server_dies
@@ -222,7 +221,7 @@ def report_busy(server: Server, class_size: int) -> Iterator[str]:
 def report_runs(server: Server, _class_size: int) -> Iterator[str]:
     """Students of a class who all ask for a run of their sheet at once, with random numbers."""
     runners = _class(server, RUNNERS, "Runners", Policies(run="before"))[2]
-    yield from _report_asked_at_once(server, "a run", runners, [partial(_run_of_student, each) for each in runners])
+    yield from _report_asked_at_once(server, "a run", runners, [each.run_head for each in runners])
 
 
 def report_heads(server: Server, _class_size: int) -> Iterator[str]:
@@ -271,11 +270,11 @@ def _report_asked_at_once(
     served = last.pop("served", 0)
     yield f"{len(asking)} ask for {what} at once: {served} served within {seconds:.0f} s; first shown {dict(first)}"
     yield from (f"  NOT SERVED: {count} with {state}" for state, count in last.items())
-    slow = {kind: p95(times) for kind, times in timings.seconds.items()}
-    shown_times = ", ".join(f"{kind} {1000 * value:.0f} ms" for kind, value in slow.items())
+    of_all = p95([*itertools.chain(*timings.seconds.values())])
+    of_each = ", ".join(f"{len(times)} {kind} {1000 * p95(times):.0f} ms" for kind, times in timings.seconds.items())
     yield (
-        f"  p95 of {STUDENTS_MEANWHILE} others meanwhile: {shown_times}; target {1000 * TARGET_P95_S:.0f}: "
-        f"{_verdict(max(slow.values()) <= TARGET_P95_S)}"
+        f"  p95 of all pages of {STUDENTS_MEANWHILE} others meanwhile {1000 * of_all:.0f} ms ({of_each}); target "
+        f"{1000 * TARGET_P95_S:.0f}: {_verdict(of_all <= TARGET_P95_S)}"
     )
     growth = max(memory) - memory[0]
     yield (
@@ -283,14 +282,6 @@ def _report_asked_at_once(
         f"{MOST_RUN_MEMORY / 1e6:,.0f}: {_verdict(growth <= MOST_RUN_MEMORY)}"
     )
     yield f"  errors: {dict(timings.errors) or 'none'}"
-
-
-async def _run_of_student(student: ClassStudent) -> list[str]:
-    """Ask for a run of the student's sheet, and watch it to the end."""
-    form = {**student.form, **student.answers}
-    return await _watch(
-        student.client, await student.client.post(f"{student.lesson.sheet_path}/run", form, script=True)
-    )
 
 
 async def _head_of_visitor(server: Server, number: int) -> list[str]:
@@ -303,32 +294,7 @@ async def _head_of_visitor(server: Server, number: int) -> list[str]:
     )
     if sent.status != 303:
         return [f"{sent.status} {sent.text}"]
-    return await _watch(client, await client.get(sent.headers["location"], script=True))
-
-
-async def _watch(client: HttpClient, page: HttpResponse) -> list[str]:
-    """What was shown from this page on, which is opened again as often as it says until the run is done.
-
-    That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page.
-    """
-    states = [_state_of_run(page.text)]
-    while states[-1] in ("in the queue, with its place", "running"):
-        address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
-        assert address is not None, page.text
-        assert waits is not None, page.text
-        await asyncio.sleep(int(waits[1]) / 1000)
-        page = await client.get(address[1], script=True)
-        states.append(_state_of_run(page.text))
-    return states
-
-
-def _state_of_run(text: str) -> str:
-    """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
-    if 'class="compared"' in text or 'id="stages"' in text:
-        return "served"
-    if 'class="progress"' not in text and 'id="progress"' not in text:
-        return text
-    return "in the queue, with its place" if "Waiting:" in text else "running"
+    return await watch_run(client, await client.get(sent.headers["location"], script=True))
 
 
 async def _open_pages(lesson: Lesson, students: Sequence[ClassStudent], timings: Timings) -> None:

@@ -9,6 +9,7 @@ a round.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import statistics
 import time
@@ -101,6 +102,7 @@ def report_gpu(device: str = "cuda", sizes: tuple[int, ...] = GPU_TOKENS) -> Ite
 def measure(architecture: Architecture, tokens: int, device: str, dtype: str, rounds: int) -> Measured:
     """Time the app's lines, torch by hand and the fused kernel in turn; asserts that their outputs agree."""
     lines = program(architecture, tokens, dtype=dtype, device=device)
+    gc.collect()  # tensors of an earlier measurement that were freed in this one would be missing from its peak
     run = execute(lines, device=device, rehearsed=True)
     peak, variables = run.peak_bytes, run.variables
     given = {name: variables[name] for name in GIVEN}

@@ -7,14 +7,16 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from app.store import Store
 from simulation.http_client import HttpClient, HttpResponse
-from simulation.lesson import Lesson
+from simulation.lesson import WORKSHEET, Lesson
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 1.0, 30.0  # as in static/js/save.js
+PRINT_LOOK_S = 0.7  # as in templates/handouts/_print_job.html
 
 
 @dataclass
@@ -80,6 +82,34 @@ class ClassStudent:
         self.acknowledged.append(number)
         self.handed_in = self.sent[number]
 
+    async def run_head(self) -> list[str]:
+        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it.
+
+        Asks again where no page comes, or that of an error of the server.
+        """
+        path, form = f"{self.lesson.sheet_path}/run", {**self.form, **self.answers}
+        return await watch_run(self.client, await self._insist(lambda: self.client.post(path, form, script=True)))
+
+    async def print_sheets(self, names: Sequence[str]) -> HttpResponse:
+        """Ask for a large handout with a sheet for each name; the PDF, or the page that says why there is none.
+
+        Asks again where no page comes, or that of an error of the server.
+        """
+        form = {"worksheet": WORKSHEET, "names": "\n".join(names)}
+        address = (await self._insist(lambda: self.client.post("/handout/class", form))).headers["location"]
+        while "<progress" in (page := await self._insist(lambda: self.client.get(address))).text:
+            await asyncio.sleep(PRINT_LOOK_S)
+        pdf = await self._insist(lambda: self.client.get(f"{address}.pdf"))
+        return pdf if pdf.status == 200 else page
+
+    async def _insist(self, ask: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
+        """The first answer that is no error of the server, asked for again and again as a patient person does."""
+        while True:
+            with suppress(OSError):
+                if (answer := await ask()).status < 500:
+                    return answer
+            await asyncio.sleep(self.first_retry_s)
+
     def _type(self) -> int:
         """Change the answer of the next box, in turn, and return the number of the change, from 1."""
         box = self.boxes[len(self.sent) % len(self.boxes)]
@@ -129,6 +159,34 @@ class ClassStudent:
 def hidden_fields(page: HttpResponse) -> dict[str, str]:
     """Name and value of every hidden field of a page, which its form sends along."""
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
+
+
+async def watch_run(client: HttpClient, page: HttpResponse) -> list[str]:
+    """What was shown from this page on, which is opened again as often as it says until the run is done.
+
+    That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page. Where
+    no page comes, or only that of an error of the server, it is asked for again, as the page's script does.
+    """
+    states = [_state_of_run(page.text)]
+    while states[-1] in ("in the queue, with its place", "running"):
+        address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
+        assert address is not None, page.text
+        assert waits is not None, page.text
+        await asyncio.sleep(int(waits[1]) / 1000)
+        with suppress(OSError):
+            answer = await client.get(address[1], script=True)
+            page = page if answer.status >= 500 else answer
+        states.append(_state_of_run(page.text))
+    return states
+
+
+def _state_of_run(text: str) -> str:
+    """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
+    if 'class="compared"' in text or 'id="stages"' in text:
+        return "served"
+    if 'class="progress"' not in text and 'id="progress"' not in text:
+        return text
+    return "in the queue, with its place" if "Waiting:" in text else "running"
 
 
 async def watch_live_view(lesson: Lesson, timings: Timings) -> None:

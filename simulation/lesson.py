@@ -1,4 +1,4 @@
-"""An open activity in the database of a running server: what simulated students join."""
+"""An open activity in the database of a running server or campus: what simulated students join."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.sheets.exit_tickets import load_tickets
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
 from app.store import Activity, Course, Plan, Policies, Store, Teacher
-from simulation.server import Server
+from simulation.server import Site
 
 WORKSHEET = "llama-7b"
 AFTER_HAND_IN = Policies(feedback="after_hand_in")
@@ -18,9 +18,9 @@ AFTER_HAND_IN = Policies(feedback="after_hand_in")
 
 @dataclass(frozen=True)
 class Lesson:
-    """An open activity on a server, its only sheet, and a session token of the teacher."""
+    """An open activity on a server or campus, its only sheet, and a session token of the teacher."""
 
-    server: Server
+    server: Site
     activity: Activity
     variant: Variant
     session: str
@@ -32,7 +32,7 @@ class Lesson:
 
 
 def open_lesson(
-    server: Server, title: str = "Lesson", policies: Policies = AFTER_HAND_IN, worksheet: str = WORKSHEET
+    server: Site, title: str = "Lesson", policies: Policies = AFTER_HAND_IN, worksheet: str = WORKSHEET
 ) -> Lesson:
     """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database.
 

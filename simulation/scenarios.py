@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from simulation.class_students import ClassStudent, Timings, watch_live_view
 from simulation.lesson import Lesson
@@ -72,6 +72,24 @@ async def save_steadily(students: Sequence[ClassStudent], per_second: float, len
     await asyncio.gather(*(save_in_turn(student, number) for number, student in enumerate(students)))
 
 
+async def work_during(
+    students: Sequence[ClassStudent], trouble: Callable[[asyncio.Event], Awaitable[object]], most_pause_s: float = 0.2
+) -> None:
+    """All save again and again while `trouble` is under way, and hand in once it sets the event that it is given.
+
+    Each pauses up to `most_pause_s` after a save. Returns when everybody has handed in and the trouble is over.
+    """
+    chance, stop = random.Random(2), asyncio.Event()  # noqa: S311 - so that it can be repeated
+
+    async def work(student: ClassStudent) -> None:
+        while not stop.is_set():
+            await student.save()
+            await asyncio.sleep(chance.uniform(0, most_pause_s))
+        await student.hand_in()
+
+    await asyncio.gather(trouble(stop), *(work(student) for student in students))
+
+
 async def work_while_server_dies(
     lesson: Lesson, students: Sequence[ClassStudent], kills: int, pause_s: tuple[float, float]
 ) -> None:
@@ -79,15 +97,9 @@ async def work_while_server_dies(
 
     The pause before each kill is drawn between the two numbers of `pause_s`. Returns when everybody has handed in.
     """
-    chance, stop = random.Random(2), asyncio.Event()  # noqa: S311 - so that it can be repeated
+    chance = random.Random(2)  # noqa: S311 - so that it can be repeated
 
-    async def work(student: ClassStudent) -> None:
-        while not stop.is_set():
-            await student.save()
-            await asyncio.sleep(chance.uniform(0, 0.2))
-        await student.hand_in()
-
-    async def kill_and_restart() -> None:
+    async def kill_and_restart(stop: asyncio.Event) -> None:
         for number in range(kills):
             if number == kills - 1:
                 stop.set()
@@ -95,4 +107,4 @@ async def work_while_server_dies(
             await asyncio.to_thread(lesson.server.kill)
             await asyncio.to_thread(lesson.server.start)
 
-    await asyncio.gather(kill_and_restart(), *(work(student) for student in students))
+    await work_during(students, kill_and_restart)

@@ -1,4 +1,4 @@
-"""The app in processes of its own, which can be killed and started again on the same port."""
+"""The app in processes of its own, which can be killed, paused, and started again on the same port."""
 
 from __future__ import annotations
 
@@ -12,81 +12,109 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Protocol
 
 import psutil
 
 from app.settings import PROJECT
 
 SERVE = "from app.cli import main; main(['serve'])"
+LOOK_S = 0.02  # between two looks at what a process has printed
 
 
-class Server:
-    """`attention-shapes serve` with its data in one folder, on a port that stays the same over restarts.
-
-    Without a `database_url` its database is the SQLite file in the folder. `program` is Python that runs in place of
-    the command and must end with it, for a test that changes something first.
-    """
-
-    def __init__(self, folder: Path, database_url: str = "", workers: int = 1, program: str = SERVE) -> None:
-        self.port = 0  # the system chooses one at the first start
-        self.folder, self.database_url, self.worker_count = folder, database_url, workers
-        self._program = program
-        self._process: subprocess.Popen[str] | None = None
+class Site(Protocol):
+    """Where simulated people work: one server, or a campus of several."""
 
     @property
     def url(self) -> str:
         """Where it answers, such as http://127.0.0.1:40123."""
-        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def database(self) -> str:
+        """The URL of its database, for looking into it from outside."""
+
+    @property
+    def folder(self) -> Path:
+        """A data folder with its secret key."""
+
+    def start(self) -> object:
+        """Start all of its processes, and wait until they answer."""
+
+    def kill(self) -> None:
+        """Send SIGKILL to all of its processes; do nothing if they are stopped."""
+
+    def cpu_seconds(self) -> float:
+        """CPU time used so far by all of its processes, user and system together."""
+
+    def memory_bytes(self) -> int:
+        """Memory in use by all of its processes, children among them; what they share counts in each."""
+
+
+class Command:
+    """A command of the app, with its data in one folder, as processes that can be killed, paused and started again.
+
+    Without a `database_url` its database is the SQLite file in the folder. `program` is Python that runs in place of
+    the command and must end with it, for a test that changes something first; once it has begun, it prints what has a
+    match of the pattern `begins`. `settings` are those of the app by their names in lower case.
+    """
+
+    def __init__(self, program: str, begins: str, folder: Path, database_url: str = "", **settings: str) -> None:
+        self.folder, self.database_url = folder, database_url
+        self._program, self._begins, self._settings = program, begins, settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] | None = None  # a file, since a pipe that nobody reads would fill
 
     @property
     def database(self) -> str:
         """The URL of its database, for looking into it from outside."""
         return self.database_url or f"sqlite:///{self.folder / 'attention-shapes.sqlite3'}"
 
-    def start(self) -> None:
-        """Start it, and wait until it prints its URL."""
-        environment = {
-            **os.environ,
-            "ATTENTION_SHAPES_PORT": str(self.port),
-            "ATTENTION_SHAPES_DATA_DIR": str(self.folder),
-            "ATTENTION_SHAPES_WORKERS": str(self.worker_count),
-            "DATABASE_URL": self.database_url,
-        }
-        command = [sys.executable, "-c", self._program]
+    @property
+    def printed(self) -> str:
+        """What it has printed since it was started; fails if stopped."""
+        assert self._output is not None
+        file = self._output.fileno()
+        return os.pread(file, os.fstat(file).st_size, 0).decode()
+
+    def start(self) -> re.Match[str]:
+        """Start it, and wait until it has begun; the match of what it printed. Fails if it ends before."""
+        own = {f"ATTENTION_SHAPES_{name.upper()}": value for name, value in self._settings.items()}
+        folder = {"ATTENTION_SHAPES_DATA_DIR": str(self.folder), "DATABASE_URL": self.database_url}
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - `kill` and `terminate` close it
         self._process = subprocess.Popen(
-            command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+            [sys.executable, "-c", self._program],
+            cwd=PROJECT,
+            env={**os.environ, **folder, **own},
+            stdout=self._output,
+            start_new_session=True,
         )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        match = re.search(r"http://127\.0\.0\.1:(\d+)", line)
-        assert match, f"serve printed {line!r} and no URL"
-        self.port = int(match.group(1))
+        while True:
+            has_ended = self._process.poll() is not None
+            if match := re.search(self._begins, self.printed):
+                return match
+            assert not has_ended, f"it ended and printed {self.printed!r}"
+            time.sleep(LOOK_S)
 
     def kill(self) -> None:
         """Send SIGKILL to all of its processes, so that nothing is written or closed; do nothing if it is stopped."""
         if self._process:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self._process = None
+            self._signal(signal.SIGKILL)
+            self._wait()
 
-    def workers(self) -> list[psutil.Process]:
-        """Wait until every worker process has begun, and return them all."""
-        main = self.main_process()
-        while True:
-            workers = [child for child in main.children() if "spawn_main" in " ".join(child.cmdline())]
-            if len(workers) >= self.worker_count:
-                return workers
-            assert main.is_running()
-            time.sleep(0.05)
+    def terminate(self) -> None:
+        """Let it end as the system does when it stops, and wait until it has."""
+        assert self._process is not None
+        self._process.terminate()
+        self._wait()
 
-    def wait_until_idle(self) -> None:
-        """Wait until it uses under a tenth of a core: workers go on loading after the URL is printed."""
-        before, now = -1.0, self.cpu_seconds()
-        while now - before > 0.05:
-            time.sleep(0.5)
-            before, now = now, self.cpu_seconds()
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let all of its processes stand still during this `with`."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by all of its processes, user and system together."""
@@ -102,10 +130,63 @@ class Server:
                 total += process.memory_info().rss
         return total
 
+    def wait_until_idle(self) -> None:
+        """Wait until it uses under a tenth of a core: it goes on loading after it has said that it begins."""
+        before, now = -1.0, self.cpu_seconds()
+        while now - before > 0.05:
+            time.sleep(0.5)
+            before, now = now, self.cpu_seconds()
+
     def main_process(self) -> psutil.Process:
-        """The process that was started, which has the workers as children if there are several; fails if stopped."""
+        """The process that was started, which has all others as children; fails if stopped."""
         assert self._process is not None
         return psutil.Process(self._process.pid)
+
+    def _wait(self) -> None:
+        """Wait until the main process has ended."""
+        assert self._process is not None
+        assert self._output is not None
+        self._process.wait()
+        self._output.close()
+        self._process = self._output = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
+
+class Server(Command):
+    """`attention-shapes serve` on a port that stays the same over restarts."""
+
+    def __init__(
+        self, folder: Path, database_url: str = "", workers: int = 1, program: str = SERVE, **settings: str
+    ) -> None:
+        url = r"http://127\.0\.0\.1:(\d+)"
+        super().__init__(program, url, folder, database_url, workers=str(workers), **settings)
+        self.port = 0  # the system chooses one at the first start
+        self.worker_count = workers
+
+    @property
+    def url(self) -> str:
+        """Where it answers, such as http://127.0.0.1:40123."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> re.Match[str]:
+        """Start it, and wait until it prints its URL."""
+        self._settings["port"] = str(self.port)
+        match = super().start()
+        self.port = int(match[1])
+        return match
+
+    def workers(self) -> list[psutil.Process]:
+        """Wait until every worker process has begun, and return them all."""
+        main = self.main_process()
+        while True:
+            workers = [child for child in main.children() if "spawn_main" in " ".join(child.cmdline())]
+            if len(workers) >= self.worker_count:
+                return workers
+            assert main.is_running()
+            time.sleep(0.05)
 
 
 @contextmanager

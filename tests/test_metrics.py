@@ -50,6 +50,22 @@ def server(folder: Path, workers: int) -> Iterator[tuple[str, str]]:
         process.wait(60)
 
 
+def test_numbers_may_have_a_file_system_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in compose.yaml, where two web servers share a data folder. It can't be removed; what is in it can."""
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "rmdir", refuse)
+    monkeypatch.setattr(metrics, "join", lambda: None)
+    monkeypatch.setenv(metrics.FOLDER_VARIABLE, "")
+    old = tmp_path / "counter_17.db"
+    old.write_bytes(b"")
+    metrics.switch_on(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert os.environ[metrics.FOLDER_VARIABLE] == str(tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_requests_saves_and_times_are_counted(tmp_path: Path, workers: int) -> None:

@@ -6,7 +6,8 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 import sqlalchemy as sa
 
 from app import cli
+from app.cli.serve import _check_campus
+from app.cli.terminal import InputError
 from app.secret_key import SECRET_FILE, SecretKey, UnsealError, read_or_make_secret
-from app.settings import PROJECT
+from app.settings import PROJECT, Settings
 from app.store import Store
-from app.store.database import count_locked
+from app.store.database import another_key_signs, count_locked
 from app.store.tables import students
 from simulation.server import Server
 
@@ -88,6 +91,41 @@ def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path
     assert not elsewhere.roster.is_resume_code(student, code)
     assert [count_locked(one.engine, one.key) for one in (elsewhere, store)] == [1, 0]
     elsewhere.close()
+
+
+def test_a_machine_with_another_key_does_not_serve_the_same_database(
+    new_postgres_database: str, tmp_path: Path
+) -> None:
+    """While one serves it, whether its connections are busy or idle; commands and processes that have ended are none.
+
+    A key that is named in the settings is nobody else's, and none is made beside it.
+    """
+
+    def web(folder: Path, key_file: str = "") -> Store:
+        return Store(new_postgres_database, folder, key_file=key_file, role="web")
+
+    command = Store(new_postgres_database, tmp_path / "laptop")
+    here, elsewhere = web(tmp_path / "here"), web(tmp_path / "elsewhere")
+    with_its_key = web(tmp_path / "third", str(tmp_path / "here" / SECRET_FILE))
+    assert with_its_key.key.mark == here.key.mark
+    assert not (tmp_path / "third").exists()
+    settings = Settings(data_dir=tmp_path / "elsewhere", database_url=new_postgres_database)
+    with pytest.raises(InputError, match=SECRET_FILE):
+        _check_campus(settings, elsewhere)
+    elsewhere.close()
+    for store in (here, with_its_key):
+        wait_until(lambda store=store: not another_key_signs(store.engine, store.key))  # type: ignore[misc]
+        _check_campus(settings, store)
+        store.close()
+    command.close()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Ask until it is so: a connection that was closed is still there for some milliseconds."""
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def test_a_damaged_secret_stops_the_start_with_a_sentence(

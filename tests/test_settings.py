@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from app.cli.serve import _check_campus
 from app.cli.terminal import InputError, read_settings
+from app.machine.jobs import Runner
+from app.settings import Settings
+from app.store import Store
 
 
 @pytest.mark.parametrize(
@@ -15,6 +20,7 @@ from app.cli.terminal import InputError, read_settings
         ("ATTENTION_SHAPES_HOST", "", "127.0.0.1"),
         ("ATTENTION_SHAPES_HOST", " ", "127.0.0.1"),
         ("ATTENTION_SHAPES_DATA_DIR", "", "must name a folder"),
+        ("ATTENTION_SHAPES_SECRET_KEY_FILE", "/no/such/file", "file that exists"),
         ("ATTENTION_SHAPES_WEIGHTS", "/no/such/folder", "folders that exist"),
         ("DATABASE_URL", "sqlite://", "leave it empty"),
         ("DATABASE_URL", "sqlite:///:memory:", "leave it empty"),
@@ -38,3 +44,17 @@ def test_an_empty_database_url_means_sqlite(monkeypatch: pytest.MonkeyPatch, tmp
     for url, file in (("", "attention-shapes.sqlite3"), (f"sqlite:///{tmp_path}/other", "other")):
         monkeypatch.setenv("DATABASE_URL", url)
         assert read_settings().database == f"sqlite:///{tmp_path / file}"
+
+
+def test_several_machines_need_a_database_that_they_can_share(store: Store, tmp_path: Path) -> None:
+    """SQLite is refused, and so are more processes on all of them than PostgreSQL has connections for."""
+    is_sqlite = store.engine.dialect.name == "sqlite"
+    settings = Settings(data_dir=tmp_path, workers=4, machines=1 if is_sqlite else 5)
+    _check_campus(settings, store)
+    advice = "DATABASE_URL" if is_sqlite else "64 workers and 0 runners need 256 connections"
+    with pytest.raises(InputError, match=advice):
+        _check_campus(Settings(data_dir=tmp_path, workers=16, machines=4), store)
+    for number in range(5):
+        store.jobs.sign_on(Runner(f"runner {number}"))
+    with nullcontext() if is_sqlite else pytest.raises(InputError, match="5 runners need 100 connections"):
+        _check_campus(settings, store)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import mmap
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ MAX_GGUF_TENSORS = 100_000
 MAX_GGUF_TEXT_BYTES = 1_000_000  # of a key, a value or one item of an array
 MAX_GGUF_ITEMS = 2_000_000  # of all arrays together
 MAX_GGUF_AXES = 4
+MAX_GGUF_PIECES = 32
 ROPE_FACTORS = "rope_freqs.weight"
+_PIECE = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 _MAGIC = b"GGUF"
 _STRING, _ARRAY = 8, 9
 _FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -82,20 +85,26 @@ class GgufArray:
 
 @dataclass(frozen=True)
 class GgufTensor:
-    """A tensor in the index: its shape in the order of numpy, its ggml type, and where in the file it begins."""
+    """A tensor in the index: its shape in the order of numpy, its ggml type, and in which file and where it begins."""
 
     shape: tuple[int, ...]
     type: int
     offset: int
+    path: Path
 
 
 @dataclass(frozen=True)
 class GgufIndex:
-    """The header of the file at `path`: metadata by key, and tensors by name."""
+    """The header of the file at `path`: metadata by key, and tensors by name, those of its other pieces among them."""
 
     path: Path
     metadata: Mapping[str, Any]
     tensors: Mapping[str, GgufTensor]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file itself, then the other pieces that hold tensors."""
+        return tuple(dict.fromkeys((self.path, *(tensor.path for tensor in self.tensors.values()))))
 
     @property
     def architecture(self) -> str:
@@ -112,13 +121,37 @@ class _Damaged(Exception):
     """A header that doesn't make sense."""
 
 
-def read_index(path: Path) -> GgufIndex:
-    """The header of the file, walked anew only if the file has changed; raises CheckpointError if it is damaged."""
-    status = path.stat()
-    return _read_index(path, status.st_size, status.st_mtime_ns)
+def pieces_of(path: Path) -> tuple[Path, ...]:
+    """The files of which one is the first piece, by its name: model-00001-of-00002.gguf and model-00002-of-00002.gguf.
+
+    Any other file is its only piece; () for a later piece, which is nothing by itself.
+    """
+    name = _PIECE.fullmatch(path.name)
+    if name is None:
+        return (path,)
+    stem, number, count = name[1], int(name[2]), int(name[3])
+    if number != 1 or count > MAX_GGUF_PIECES:
+        return ()
+    return tuple(path.with_name(f"{stem}-{piece:05}-of-{count:05}.gguf") for piece in range(1, count + 1))
 
 
-@functools.lru_cache(maxsize=8)
+def read_index(path: Path, *others: Path) -> GgufIndex:
+    """The header of a file and those of its other pieces, walked anew only if they have changed.
+
+    Raises CheckpointError if one is damaged or the pieces don't belong together.
+    """
+    first, *rest = (_read_index(each, each.stat().st_size, each.stat().st_mtime_ns) for each in (path, *others))
+    if not rest:
+        return first
+    tensors = {name: tensor for index in (first, *rest) for name, tensor in index.tensors.items()}
+    stated = [(index.metadata.get("split.no"), index.metadata.get("split.count")) for index in (first, *rest)]
+    is_whole = stated == [(number, len(stated)) for number in range(len(stated))]
+    if not is_whole or len(tensors) != first.metadata.get("split.tensors.count"):
+        raise _damaged(path)
+    return GgufIndex(path, {**first.metadata, "split.count": 1}, tensors)
+
+
+@functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     try:
         with _mapped_header(path) as content:
@@ -163,7 +196,7 @@ class _Walk:
         if not isinstance(alignment, int) or not 1 <= alignment <= 1 << 20 or alignment & (alignment - 1):
             raise _Damaged
         start = -(-self.at // alignment) * alignment
-        tensors = {name: GgufTensor(shape, kind, start + offset) for name, shape, kind, offset in entries}
+        tensors = {name: GgufTensor(shape, kind, start + offset, path) for name, shape, kind, offset in entries}
         if len(tensors) != len(entries):
             raise _Damaged
         return GgufIndex(path, metadata, tensors)
@@ -277,15 +310,19 @@ class GgufFile:
     """The tensors of a GGUF file, read row by row from a mapping of it."""
 
     def __init__(self, index: GgufIndex) -> None:
-        """Map the file; nothing is read yet. Raises CheckpointError for a tensor that isn't whole or overlaps one."""
+        """Map the file and its pieces; nothing is read yet.
+
+        Raises CheckpointError for a tensor that isn't whole or overlaps one.
+        """
         import numpy as np
         from gguf import GGMLQuantizationType
 
-        try:
-            _check_places(index.tensors, index.path.stat().st_size)
-        except _Damaged:
-            raise _damaged(index.path) from None
-        self._content = np.memmap(index.path, mode="r", dtype=np.uint8)
+        for path in index.files:
+            try:
+                _check_places({n: each for n, each in index.tensors.items() if each.path == path}, path.stat().st_size)
+            except _Damaged:
+                raise _damaged(path) from None
+        self._contents = {path: np.memmap(path, mode="r", dtype=np.uint8) for path in index.files}
         self._tensors, self._file_name = index.tensors, index.path.name
         self._types = {kind: GGMLQuantizationType(kind) for kind in {t.type for t in index.tensors.values()}}
         self.names = index.tensors.keys()
@@ -307,7 +344,8 @@ class GgufFile:
         block, block_bytes = _block_of(tensor.type)
         count, width = tensor.shape if len(tensor.shape) == 2 else (1, tensor.shape[0])
         row_bytes = width // block * block_bytes
-        stored = self._content[tensor.offset : tensor.offset + count * row_bytes].reshape(count, row_bytes)
+        content = self._contents[tensor.path]
+        stored = content[tensor.offset : tensor.offset + count * row_bytes].reshape(count, row_bytes)
         is_vector = len(tensor.shape) == 1
         try:
             values = dequantize(np.ascontiguousarray(stored if is_vector else stored[rows]), kind)
@@ -357,8 +395,8 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
     CheckpointError if the other factors don't follow from them.
     """
     tensor, theta, width = index.tensors[ROPE_FACTORS], config.get("rope_theta", 10_000.0), config.get("head_dim")
-    with index.path.open("rb") as file:
-        file.seek(min(tensor.offset, index.path.stat().st_size))
+    with tensor.path.open("rb") as file:
+        file.seek(min(tensor.offset, tensor.path.stat().st_size))
         stored = file.read(min(4 * tensor.shape[0], MAX_GGUF_TEXT_BYTES))
     factors = [number for (number,) in struct.iter_unpack("<f", stored[: len(stored) // 4 * 4])]
     settings = {"factor": max(factors, default=0), "low_freq_factor": 1.0, "high_freq_factor": 4.0}

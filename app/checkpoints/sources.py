@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.gguf_file import ROPE_FACTORS, GgufFile, gguf_config, gguf_name, is_permuted, read_index
+from app.checkpoints.gguf_file import ROPE_FACTORS, GgufFile, gguf_config, gguf_name, is_permuted, pieces_of, read_index
 from app.checkpoints.readable import check_tensor_names, readable_architecture
 from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
-from app.models.architecture import Architecture
 from app.models.families.checkpoints import CHECKPOINT_RULES
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.translation import gettext as _
@@ -40,8 +40,8 @@ _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 class ListedCheckpoint:
     """A checkpoint that a page offers.
 
-    `key` names it in a form, `name` is for people, `source` is what `open_checkpoint` takes. `layers` and `heads` are
-    how many it has.
+    `key` names it in a form, `name` is for people, `source` is what `open_checkpoint` takes, "" if another machine has
+    it. `layers` and `heads` are how many it has.
     """
 
     key: str
@@ -50,7 +50,6 @@ class ListedCheckpoint:
     is_quantized: bool
     layers: int
     heads: int
-    architecture: Architecture
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def _found_in(folder: Path) -> list[Path]:
     """The GGUF files and the folders with a config.json in a folder and in the folders in it; none if it is closed."""
     try:
         inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
-        files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf"))]
+        files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
         models = [path for path in inside if (path / "config.json").is_file()]
         return sorted([*files, *models], key=lambda path: path.name)
     except OSError as error:
@@ -163,7 +162,7 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
         allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))
         resolved = _allowed_path(path, allowed)
         if resolved.is_file():
-            index = read_index(resolved)
+            index = read_index(*_pieces(path, allowed))
             architecture = readable_architecture(gguf_config(index, path.name), _name(path))
             is_quantized = index.is_quantized
         else:
@@ -173,7 +172,7 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
     key = SMOLLM2 if source == SMOLLM2 else architecture.name
-    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H, architecture)
+    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
 
 
 def _renamed(entry: ListedCheckpoint, name: str) -> ListedCheckpoint:
@@ -209,28 +208,39 @@ def _name(path: Path) -> str:
     if path == smollm2_file():
         return _SMOLLM2_NAME
     cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
-    return cached.removeprefix("models--").replace("--", "/") or (path.stem if path.is_file() else path.name)
+    name = re.sub(r"-00001-of-\d{5}$", "", path.stem)  # of the first of several files
+    return cached.removeprefix("models--").replace("--", "/") or (name if path.is_file() else path.name)
 
 
 def _gguf_in(path: Path) -> Path | None:
     """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several."""
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
-    files = sorted(path.glob("*.gguf")) if not any((path / name).exists() for name in (_ONE_FILE, _INDEX)) else []
+    has_safetensors = any((path / name).exists() for name in (_ONE_FILE, _INDEX))
+    files = [] if has_safetensors else [file for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
     if len(files) > 1:
         raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
     return files[0] if files else None
 
 
+def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The resolved files of a GGUF file, of which the others lie beside the first.
+
+    Raises CheckpointError for a later piece, and for a piece that is missing or in no allowed folder.
+    """
+    if not (links := pieces_of(link)):
+        raise CheckpointError(_("{file} is one of several pieces: choose the first of them.").format(file=link.name))
+    return tuple(_allowed_path(each, allowed) for each in links)
+
+
 def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    path = _allowed_path(link, allowed)
-    index = read_index(path)
+    index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)
     architecture = readable_architecture(config, _name(link))
     check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # the config has these
     return Checkpoint(
         name=architecture.name,
-        revision=_revision([path]),
+        revision=_revision(index.files),
         kind="gguf",
         config=config,
         architecture=architecture,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import random
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,7 +115,8 @@ class Closing:
         """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()
-        for students in batches(ids, STUDENTS_AT_A_TIME):
+        groups = list(batches(ids, STUDENTS_AT_A_TIME))
+        for students in random.sample(groups, len(groups)):  # other processes begin with others, and share the work
             while not self._auto_submit(activity, students):
                 if self._stopped.is_set() or not self._is_due(activity):
                     return

@@ -15,6 +15,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
@@ -139,6 +140,7 @@ class LiveSnapshot:
     """
 
     version: str
+    taken_at: datetime
     student_ids: tuple[int, ...]  # those who came, in that order, then those who only have work in it
     tickets: int
     sheets: tuple[SheetSnapshot, ...]
@@ -230,7 +232,7 @@ def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _C
     It also updates `entry`. After a regrade every attempt is read again. The students are those who came, then others
     who have work. On each sheet of the newest revision a student's last attempt counts, else their draft.
     """
-    attendance = store.classwork.attendance(activity.id)
+    taken_at, attendance = store.now(), store.classwork.attendance(activity.id)
     regrade = store.live.last_regrade(activity.id)
     if regrade != entry.regrade:
         entry.regrade, entry.attempts = regrade, {}
@@ -244,6 +246,7 @@ def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _C
     student_ids = tuple(dict.fromkeys(came + [student_id for student_id, _ in (*last, *drafts)]))
     return LiveSnapshot(
         _snapshot_version(activity, regrade, attendance, last, graded_drafts),
+        taken_at,
         student_ids,
         sum(student.ticket_in for student in attendance),
         tuple(

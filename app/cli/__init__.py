@@ -39,6 +39,7 @@ COMMANDS_BY_MODULE = {
     "teacher": ("teacher", "sample-course"),
     "backup": ("backup", "restore"),
     "serve": ("serve",),
+    "runner": ("runner",),
 }
 INPUT_ERRORS = (
     ConfigError,

@@ -221,9 +221,15 @@ def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _strongest_rows(real_head: RealHead) -> Iterator[tuple[str, str]]:
-    """Yield, for each of the last tokens, its text and its strongest keys: ('  ␣it', '␣cat 61 %, The 20 %')."""
-    first = max(0, len(real_head.tokens) - ROWS_PRINTED)
-    for row, token in enumerate(real_head.tokens[first:], start=first):
+    """Yield, for each of the last tokens, position, text and strongest keys: ('  9 ␣it', '␣cat 61 %, ␣the (5) 20 %').
+
+    Positions count from 1, as on the page; a key has its own where its text is there more than once.
+    """
+    tokens = [token.text for token in real_head.tokens]
+
+    def named(key: int) -> str:
+        return f"{tokens[key]} ({key + 1})" if tokens.count(tokens[key]) > 1 else tokens[key]
+
+    for row in range(max(0, len(tokens) - ROWS_PRINTED), len(tokens)):
         keys = real_head.strongest_keys(row, KEYS_PRINTED)
-        texts = (f"{real_head.tokens[key].text} {weight:.0%}" for key, weight in keys)
-        yield f"  {row} {token.text}", ", ".join(texts)
+        yield f"  {row + 1} {tokens[row]}", ", ".join(f"{named(key)} {weight:.0%}" for key, weight in keys)

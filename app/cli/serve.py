@@ -13,6 +13,7 @@ import textwrap
 import threading
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import metrics
@@ -20,7 +21,16 @@ from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
-from app.store.database import connections_allowed, connections_of_each, count_locked
+from app.store.database import (
+    MIN_CONNECTIONS,
+    another_key_signs,
+    clock_ahead_s,
+    connections_allowed,
+    connections_of_each,
+    count_locked,
+    is_newer,
+    revision_of,
+)
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 OBJECTS_UNTIL_COLLECTED = 20_000  # a drawing makes over a thousand, and frees all of them without being collected
+MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
 
 
@@ -54,18 +65,19 @@ def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
     Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
-    cannot be opened or allows too few connections, and workers that end as they start.
+    cannot be opened, allows too few connections or is served with another secret key, and workers that end as they
+    start.
     """
     settings = read_settings()
     _raise_file_limit()
     listening = _listen(settings.host, settings.port)
     if settings.metrics:
-        _start_metrics(settings)
+        start_metrics(settings, settings.data_dir / "metrics")
     try:
         with report_database_errors(settings):
             keep_private(settings)
             app = _create_app(settings)
-            _check_connections(settings, app.state.services.store)
+            _check_campus(settings, app.state.services.store)
     except InputError:
         listening.close()
         raise
@@ -74,15 +86,33 @@ def _serve(_parsed: argparse.Namespace) -> None:
     _serve_at(listening, app, settings)
 
 
-def _check_connections(settings: Settings, store: Store) -> None:
-    """Raise InputError if PostgreSQL allows fewer connections than the workers may open; SQLite has no limit."""
-    needed, allowed = settings.workers * connections_of_each(settings.workers), connections_allowed(store.engine)
-    if allowed is not None and needed > allowed:
+def _check_campus(settings: Settings, store: Store) -> None:
+    """Raise InputError for what cannot work beside other processes and machines.
+
+    That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
+    machines and the living runners may open; and another machine that serves the same database with another secret key.
+    """
+    allowed = connections_allowed(store.engine)
+    if allowed is None:
+        if settings.machines > 1:
+            problem = _("Several machines need PostgreSQL: set {database}, or {machines} to 1.")
+            raise InputError(problem.format(database=variable("database_url"), machines=variable("machines")))
+        return
+    runners = sum(runner.is_alive and not runner.is_web for runner in store.jobs.runners())
+    needed = settings.processes * connections_of_each(settings.processes) + runners * MIN_CONNECTIONS
+    if needed > allowed:
         problem = _(
-            "{workers} workers need {needed} connections to the database, and PostgreSQL allows {allowed}: set fewer "
-            "workers, or a larger max_connections."
+            "{workers} workers and {runners} runners need {needed} connections to the database, and PostgreSQL allows "
+            "{allowed}: set fewer workers, or a larger max_connections."
         )
-        raise InputError(problem.format(workers=settings.workers, needed=needed, allowed=allowed))
+        raise InputError(problem.format(workers=settings.processes, runners=runners, needed=needed, allowed=allowed))
+    if another_key_signs(store.engine, store.key):
+        problem = _(
+            "Another machine serves this database with another secret key, so that neither would know the other’s "
+            "resume codes and exit tickets. Copy its {file} to {folder}, or name that file in {variable}."
+        )
+        key_file = variable("secret_key_file")
+        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
 
 
 def _raise_file_limit() -> None:
@@ -109,9 +139,12 @@ def _listen(host: str, port: int) -> socket.socket:
         raise InputError(problem.format(host=host, port=port, reason=reason)) from None
 
 
-def _start_metrics(settings: Settings) -> None:
-    """Collect metrics in this process and its workers, and serve them; raises InputError for a port that is taken."""
-    metrics.switch_on(settings.data_dir / "metrics")
+def start_metrics(settings: Settings, folder: Path) -> None:
+    """Collect metrics of this process and of those it starts, in `folder`, which is emptied, and serve them.
+
+    Raises InputError for a port that is taken.
+    """
+    metrics.switch_on(folder)
     try:
         metrics.serve_metrics(settings.metrics)
     except OSError as error:
@@ -129,8 +162,9 @@ def _shown_host(host: str) -> str:
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
-    That is a public URL, if a mail server is set without one, and the secret key that stored codes need, if it is
-    another one. While no teacher has an account, also make and print a link that creates the first one.
+    That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
+    one; the right time, if it is not the database's; and an update, if a newer version has changed the tables. While no
+    teacher has an account, also make and print a link that creates the first one.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -142,6 +176,17 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "file is back in {folder}; until then, teachers can free a student’s name."
         )
         print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
+    if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
+        advice = (
+            _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")
+            if ahead_s > 0
+            else _("This machine’s clock is {seconds:,.0f} s behind the database’s: activities close too late here.")
+        )
+        print(advice.format(seconds=abs(ahead_s)), flush=True)
+    with store.engine.connect() as connection:
+        is_behind = is_newer(revision_of(connection) or "")
+    if is_behind:
+        print(_("A newer version of this program works with the database: update this one, too."), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)

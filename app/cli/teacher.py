@@ -16,18 +16,22 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `teacher add|reset EMAIL [--name NAME]` and `sample-course [EMAIL] [--remove]`."""
+    """Add the commands `teacher add|reset|operator` and `sample-course [EMAIL] [--remove]`."""
     teacher = commands.add(
         "teacher",
-        _print_password_link,
-        _("Create a teacher’s account, or a link to reset a password."),
+        _change_teacher,
+        _("Create a teacher’s account, or a link to reset a password; or make a teacher an operator."),
         printable=False,
     )
     teacher.add_argument(
-        "action", metavar="add|reset", choices=("add", "reset"), help=_("add an account, or reset its password")
+        "action",
+        metavar="add|reset|operator",
+        choices=("add", "reset", "operator"),
+        help=_("add an account, reset its password, or let it see machines and jobs; “operator” alone lists who may"),
     )
-    teacher.add_argument("email", metavar="EMAIL")
-    teacher.add_argument("--name", default="", help=_("the name that colleagues see"))
+    teacher.add_argument("email", metavar="EMAIL", nargs="?")
+    teacher.add_argument("--name", default="", help=_("with add: the name that colleagues see"))
+    teacher.add_argument("--remove", action="store_true", help=_("with operator: the teacher is no longer one"))
     sample = commands.add(
         "sample-course",
         _add_or_remove_sample,
@@ -40,23 +44,69 @@ def add_to(commands: Commands) -> None:
     sample.add_argument("--remove", action="store_true", help=_("remove the sample course instead"))
 
 
-def _print_password_link(parsed: argparse.Namespace) -> None:
+def _change_teacher(parsed: argparse.Namespace) -> None:
+    """Do what `parsed.action` says: see `_print_password_link` for add and reset, `_change_operator` for operator.
+
+    Raises InputError for --remove with add or reset, for a text that is no e-mail address, and for none, unless that
+    lists the operators.
+    """
+    if parsed.remove and parsed.action != "operator":
+        raise InputError(_("“--remove” goes with “teacher operator EMAIL” only."))
+    if parsed.action == "operator" and not (parsed.email or parsed.remove):
+        _print_operators()
+        return
+    email = parse_email(parsed.email or "")
+    if email is None:
+        raise InputError(_("“{email}” is not an e-mail address.").format(email=(parsed.email or "")[:60]))
+    if parsed.action == "operator":
+        _change_operator(email, not parsed.remove)
+    else:
+        _print_password_link(parsed, email)
+
+
+def _print_operators() -> None:
+    """Print the e-mail address of each operator, or how to make one where there is none."""
+    with open_store(read_settings()) as store:
+        emails = [teacher.email for teacher in store.people.operators()]
+    nobody = _("There is no operator: “teacher operator EMAIL” makes a teacher one.")
+    print("\n".join(emails) or nobody)
+
+
+def _change_operator(email: str, is_operator: bool) -> None:
+    """Make a teacher an operator, or no longer one, and print it; noted in the audit log.
+
+    Raises InputError if no account has the address.
+    """
+    with open_store(read_settings()) as store, store.transaction():
+        teacher = _existing_teacher(store, email)
+        store.people.set_operator(teacher, is_operator)
+        action = AuditAction.OPERATOR_ADDED if is_operator else AuditAction.OPERATOR_REMOVED
+        store.audit_log.record("terminal", action, teacher)
+    made, removed = _("{email} is an operator now."), _("{email} is no longer an operator.")
+    print((made if is_operator else removed).format(email=email))
+
+
+def _existing_teacher(store: Store, email: str) -> Teacher:
+    """The teacher with this address; raises InputError if there is none."""
+    teacher = store.people.find_teacher(email)
+    if teacher is None:
+        problem = _("No account has the address {email}: “teacher add {email}” creates one.")
+        raise InputError(problem.format(email=email))
+    return teacher
+
+
+def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
     """Create an account (`add`) or find one (`reset`), and print a link that sets its password; noted in the audit log.
 
-    Raises InputError for a text that is no e-mail address, an `add` if there is an account, and a `reset` if there is
-    none. A name is cut to 100 characters.
+    Raises InputError for an `add` if there is an account, and a `reset` if there is none. A name is cut to 100
+    characters.
     """
-    email, settings = parse_email(parsed.email), read_settings()
-    if email is None:
-        raise InputError(_("“{email}” is not an e-mail address.").format(email=parsed.email[:60]))
+    settings = read_settings()
     with open_store(settings) as store, store.transaction():
         if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
             problem = _("{email} already has an account: “teacher reset {email}” creates a link for a new password.")
             raise InputError(problem.format(email=email))
-        teacher = store.people.find_teacher(email)
-        if teacher is None:
-            problem = _("No account has the address {email}: “teacher add {email}” creates one.")
-            raise InputError(problem.format(email=email))
+        teacher = _existing_teacher(store, email)
         token = store.people.add_link("reset", email)
         action = AuditAction.TEACHER_ADDED if parsed.action == "add" else AuditAction.PASSWORD_LINK_CREATED
         store.audit_log.record("terminal", action, teacher)

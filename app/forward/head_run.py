@@ -9,11 +9,11 @@ from typing import Any, Literal, Protocol
 
 from app.forward.hidden_states import Report
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.process import RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
 from app.forward.real_head import RealHead
 from app.forward.run import HeadRun
-from app.machine.work_queue import THE_APP, Client
+from app.machine.jobs import JobFailedError
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
@@ -23,13 +23,12 @@ from app.translation import gettext as _
 FailureReason = Literal["busy", "too-long", "stopped"]
 NotRunReason = Literal["refused"] | FailureReason
 REASON_OF_FAILURE: dict[type[Exception], FailureReason] = {
-    RunnerBusy: "busy",
     RunTooLong: "too-long",
     RunnerFailed: "stopped",
 }
 
 
-class Runner(Protocol):
+class RandomHeads(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
     def run(
@@ -37,13 +36,12 @@ class Runner(Protocol):
         architecture: Architecture,
         tokens: int,
         *,
-        client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         **options: Any,
     ) -> HeadRun: ...
 
 
-class RealRunner(Protocol):
+class RealHeads(Protocol):
     """What runs a head of a checkpoint: `HeadRunner` in the app."""
 
     def run_real_head(
@@ -51,78 +49,90 @@ class RealRunner(Protocol):
         source: str | Path,
         text: str,
         *,
-        client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead: ...
 
 
-class HeadNotRun(ValueError):
+class HeadNotRun(JobFailedError):
     """A head or layer that was not run: `str()` is the sentence to show.
 
-    `reason` is "refused" if an argument was out of range or memory too small (the caller can change that), "busy" or
-    "too-long" if the runner had no time, "stopped" if its process died.
+    `reason` is "refused" if an argument was out of range or memory too small (the caller can change that), "busy" if
+    too many wait, "too-long" if it took too long, "stopped" if its process died.
     """
 
     def __init__(self, sentence: str, reason: NotRunReason) -> None:
-        super().__init__(sentence)
-        self.reason = reason
+        super().__init__(sentence, reason)
 
 
-def run_sheet(runner: Runner, variant: Variant, **options: Any) -> HeadRun:
+def run_sheet(runner: RandomHeads, variant: Variant, **options: Any) -> HeadRun:
     """Run the head or layer that a sheet asks about. Blocks; raises HeadNotRun.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
     is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ.
     """
+    architecture, tokens, of_sheet = parts_of_sheet(variant)
+    return run_architecture(runner, architecture, tokens, **of_sheet, **options)
+
+
+def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]:
+    """What `run_sheet` runs: the architecture, the number of tokens, and topic and decoder tokens by their names."""
     topic = variant.worksheet.topic
-    architecture = variant.architecture if is_layer(topic) else variant.model.architecture
+    options: dict[str, Any] = {"topic": topic}
     if TOPICS[topic].reads_two_texts:
         options["decoder_tokens"] = variant.problem.sizes["M"]
-    return run_architecture(runner, architecture, variant.tokens, topic=topic, **options)
+    return variant.architecture if is_layer(topic) else variant.model.architecture, variant.tokens, options
 
 
-def run_architecture(runner: Runner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+def run_architecture(runner: RandomHeads, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
     """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `Runner.run`. A
-    model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before the
-    runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one with
-    the sentence about it and "busy", "too-long" or "stopped".
+    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `RandomHeads.run`.
+    A model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before
+    the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one
+    with the sentence about it and "too-long" or "stopped".
     """
-    topic = options.get("topic", SINGLE_HEAD.key)
+    check_runnable(architecture, tokens, options.get("topic", SINGLE_HEAD.key), options.get("decoder_tokens"))
     with _failures_told():
-        run_sizes(topic, architecture, tokens, options.get("decoder_tokens"))
-        runnable_table(topic, architecture, tokens)
-        check_modelled(architecture, topic)
         return runner.run(architecture, tokens, **options)
 
 
-def run_checkpoint(runner: RealRunner, source: str, text: str, **options: Any) -> RealHead:
+def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_tokens: int | None) -> None:
+    """Raise HeadNotRun, "refused", for a model or topic that no program is true of, or tokens that it cannot take."""
+    with _failures_told():
+        run_sizes(topic, architecture, tokens, decoder_tokens)
+        runnable_table(topic, architecture, tokens)
+        check_modelled(architecture, topic)
+
+
+def run_checkpoint(runner: RealHeads, source: str, text: str, **options: Any) -> RealHead:
     """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
 
-    `options` are those of `RealRunner.run_real_head`: layer, head, device, dtype, compare, most_tokens, client, check
-    and report.
+    `options` are those of `RealHeads.run_real_head`: layer, head, device, dtype, compare, most_tokens, check and
+    report.
     """
-    with _failures_told():
+    with _failures_told(is_real=True):
         return runner.run_real_head(source, text, **options)
 
 
 @contextmanager
-def _failures_told() -> Iterator[None]:
-    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`."""
+def _failures_told(*, is_real: bool = False) -> Iterator[None]:
+    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`. `is_real` is said of a checkpoint's head."""
     try:
         yield
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None
     except tuple(REASON_OF_FAILURE) as failure:
         reason = REASON_OF_FAILURE[type(failure)]
-        raise HeadNotRun(why_not_run(reason), reason) from None
+        raise HeadNotRun(why_not_run(reason, is_real=is_real), reason) from None
 
 
-def why_not_run(reason: FailureReason) -> str:
-    """The sentence on why the runner has no result, by its reason, and what to try instead."""
+def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
+    """The sentence on why the runner has no result, by its reason, and what to try instead.
+
+    A head of a checkpoint, `is_real`, has no device that works out shapes alone, but layers below that take time.
+    """
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(
@@ -134,4 +144,14 @@ def why_not_run(reason: FailureReason) -> str:
             "meta device."
         ),
     }
-    return sentences[reason]
+    real_sentences: dict[FailureReason, str] = {
+        "busy": sentences["busy"],
+        "too-long": _(
+            "This run took more than a minute and was stopped. Shorten the sentence, or choose a layer nearer to the "
+            "input, which has fewer layers below it."
+        ),
+        "stopped": _(
+            "The run stopped before it finished, perhaps because memory ran out. Try again with a shorter sentence."
+        ),
+    }
+    return (real_sentences if is_real else sentences)[reason]

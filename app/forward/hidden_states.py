@@ -24,7 +24,6 @@ from app.forward.memory_needed import bytes_of_layers
 from app.forward.program import at_layer, check_modelled, program_of_tensors
 from app.forward.run import prepare
 from app.machine.memory import available_memory
-from app.models.architecture import TokensError
 from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -123,13 +122,13 @@ def check_length(checkpoint: Checkpoint, tokens: int, most: int = MAX_REAL_TOKEN
     """Raise ForwardError for a text without tokens, one with more than `most`, or with more than the model takes."""
     if not tokens:
         raise ForwardError(_("The text has no tokens: type a sentence."))
+    positions = checkpoint.architecture.max_tokens
+    if tokens > positions:
+        message = _("The text has {count} tokens, but these weights have positions for {most}: shorten it.")
+        raise ForwardError(message.format(count=f"{tokens:,}", most=f"{positions:,}"))
     if tokens > most:
         message = _("The text has {count} tokens; at most {most} can run: shorten it.")
         raise ForwardError(message.format(count=f"{tokens:,}", most=f"{most:,}"))
-    try:
-        checkpoint.architecture.check_tokens(tokens)
-    except TokensError as refusal:
-        raise ForwardError(str(refusal)) from None
 
 
 def hidden_state(

@@ -1,42 +1,47 @@
-"""Runs heads for the web app in one warm child process, one at a time, so that the app itself stays small.
+"""Runs heads in warm child processes, one at a time in each, so that the app itself stays small.
 
-The child holds torch (190 MB, and seconds to load). It can be killed when a head takes too long, and takes its memory
+A child holds torch (190 MB, and seconds to load). It can be killed when a head takes too long, and takes its memory
 with it when it goes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import Empty, LifoQueue
 from typing import Any, Literal
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.sources import open_checkpoint
+from app.forward.devices import available_bytes, device_name
 from app.forward.hidden_states import HiddenStates, Report
 from app.forward.lines import ForwardError
 from app.forward.real_head import RealHead, run_real_head
-from app.forward.run import USABLE_SHARE, HeadRun, run_head
-from app.machine.child import START_LIMIT_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
+from app.forward.run import USABLE_SHARE, HeadRun, available_device, run_head
+from app.machine.child import START_LIMIT_S, TICK_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.machine.turn import MachineTurn
-from app.machine.work_queue import THE_APP, Client, QueueFullError, WorkQueue
 from app.models.architecture import Architecture
 from app.translation import in_language, language
 
 RUNNER_IDLE_LIMIT_S = 300
-MAX_WAITING_RUNS = 20  # on one machine
-SHARE_OF_MEMBERS = 1 / 3  # of the places: visitors leave them to teachers and enrolled students
 SHARE_OF_VISITORS = 0.5  # of the free memory: what anybody may start leaves the other half to the app
 
 
-JobKind = Literal["head", "real head"]
+JobKind = Literal["head", "real head", "device"]
 
 
-class RunnerBusy(Exception):
-    """As many calls wait as may, of everybody or of this client, or a visitor's run had to give way."""
+@dataclass(frozen=True)
+class DeviceHere:
+    """A device of this machine: "cuda", "mps" or "cpu", its name for people, and the free bytes that a run may take."""
+
+    device: str
+    name: str
+    usable_bytes: int
 
 
 class RunTooLong(Exception):
@@ -48,51 +53,54 @@ class RunnerFailed(Exception):
 
 
 class HeadRunner:
-    """Runs one head after the other in a child process, for any number of threads; each call waits for its result.
+    """Runs heads in child processes, for any number of threads; each call waits for its result.
 
+    children: how many heads may run at the same time, each in a child of its own; further calls wait.
+    device: where a head runs whose call names no device; None for the fastest there is.
     time_limit_s: for one head, with torch loaded already.
-    max_waiting: calls that may wait beside the one that runs; one more raises RunnerBusy. A third of the places is
-    kept for teachers and enrolled students, and a network of visitors may take half of the rest.
-    idle_limit_s: how long the child is kept without work. The next call starts another.
-    start_limit_s: how long the child may take to load torch.
+    idle_limit_s: how long a child is kept without work. The next call starts another.
+    start_limit_s: how long a child may take to load torch.
     turn: held during a run, so that one head at a time runs on a machine with several workers; None for no others.
-    memory_share: the share of the free memory that one run may take.
+    memory_share: the share of the free memory that all children may take together.
     checkpoint_folders: the folders from which weights may be opened.
     """
 
     def __init__(
         self,
         time_limit_s: float = 60,
-        max_waiting: int = MAX_WAITING_RUNS,
         idle_limit_s: float = RUNNER_IDLE_LIMIT_S,
         start_limit_s: float = START_LIMIT_S,
         turn: MachineTurn | None = None,
         memory_share: float = USABLE_SHARE,
         checkpoint_folders: Sequence[Path] = (),
+        children: int = 1,
+        device: str | None = None,
     ) -> None:
-        self.time_limit_s, self.max_waiting, self.memory_share = time_limit_s, max_waiting, memory_share
-        places = max_waiting + 1
-        reserved = int(SHARE_OF_MEMBERS * places)
-        self._queue = WorkQueue(places, reserved=reserved, of_visitor=max(1, (places - reserved) // 2))
-        self._turn, self._closed = turn, False
+        self.time_limit_s, self.memory_share = time_limit_s, memory_share / children
+        self._turn, self._device, self._closed = turn, device, False
         self._checkpoint_folders = tuple(checkpoint_folders)
-        self._child = WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s, start_limit_s=start_limit_s)
+        self._children = [
+            WarmChild("head-runner", _serve_jobs, idle_limit_s=idle_limit_s, start_limit_s=start_limit_s)
+            for _ in range(children)
+        ]
+        self._idle = LifoQueue[WarmChild]()  # the one that worked last is the warmest
+        for child in reversed(self._children):
+            self._idle.put(child)
 
     def run(
         self,
         architecture: Architecture,
         tokens: int,
         *,
-        client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         **options: Any,
     ) -> HeadRun:
-        """Run `run_head` with these arguments in the child; blocks.
+        """Run `run_head` with these arguments in a child; blocks.
 
-        `client` decides whose run is next. `check` is called again and again; what it raises ends the run. Raises
-        ForwardError if the head was refused, RunnerBusy, RunTooLong or RunnerFailed.
+        `check` is called again and again; what it raises ends the run. Raises ForwardError if the head was refused,
+        RunTooLong or RunnerFailed.
         """
-        answer = self._ask("head", (architecture, tokens), options, client, check)
+        answer = self._ask("head", (architecture, tokens), options, check)
         assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
         return answer
 
@@ -101,20 +109,28 @@ class HeadRunner:
         source: str | Path,
         text: str,
         *,
-        client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
-        """Open the checkpoint of a source and run `run_real_head` on it in the child, with these options; blocks.
+        """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks.
 
         The child keeps what it computed last, so that another layer or head of the same text takes less time. `report`
         is called with the layers below that have run, and how many there are to run. As for `run` otherwise; a
         checkpoint that cannot be used is a ForwardError, too.
         """
         arguments = (source, text, self._checkpoint_folders)
-        answer = self._ask("real head", arguments, options, client, check, lambda layers: report(*layers))
+        answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
         assert isinstance(answer, RealHead)  # noqa: S101 - as `_run_job` has it
+        return answer
+
+    def describe_device(self, check: Callable[[], object] = lambda: None) -> DeviceHere:
+        """The device where heads run whose call names none; loads torch in a child, and raises as `run` does.
+
+        A machine without that device is a ForwardError. `usable_bytes` is the share of one child.
+        """
+        answer = self._ask("device", (), {}, check)
+        assert isinstance(answer, DeviceHere)  # noqa: S101 - as `_run_job` has it
         return answer
 
     def _ask(
@@ -122,26 +138,21 @@ class HeadRunner:
         kind: JobKind,
         arguments: tuple[object, ...],
         options: dict[str, Any],
-        client: Client,
         check: Callable[[], object],
         on_progress: Callable[[Any], object] = lambda _content: None,
     ) -> object:
-        """Have the child do a job when it is the client's turn, and return its result or raise as `run` does."""
+        """Have a child do a job as soon as one is idle, and return its result or raise as `run` does."""
 
         def wait() -> None:
-            self._check_open()
-            check()
-
-        def look() -> None:
-            self._queue.check_patience(client)
+            if self._closed:
+                raise ChildLost
             check()
 
         try:
-            with self._queue.turn(client, wait), self._turn.taken(wait) if self._turn else nullcontext():
-                job = language(), kind, arguments, {"usable_share": self.memory_share, **options}
-                outcome, answer = self._child.ask(job, self.time_limit_s, on_progress, on_tick=look)
-        except QueueFullError:
-            raise RunnerBusy from None
+            with self._idle_child(wait) as child, self._turn.taken(wait) if self._turn else nullcontext():
+                device = options.get("device") or self._device
+                job = language(), kind, arguments, {"usable_share": self.memory_share, **options, "device": device}
+                outcome, answer = child.ask(job, self.time_limit_s, on_progress, on_tick=check)
         except ChildTooSlow:
             raise RunTooLong from None
         except (ChildLost, ChildTooLarge):
@@ -152,14 +163,26 @@ class HeadRunner:
             raise RunnerFailed
         return answer
 
-    def close(self) -> None:
-        """Kill the child at once and for good: the head that is running and every later call raise RunnerFailed."""
-        self._closed = True
-        self._child.close()
+    @contextmanager
+    def _idle_child(self, wait: Callable[[], object]) -> Iterator[WarmChild]:
+        """Lend a child that is idle to this `with`, calling `wait()` again and again until there is one."""
+        while True:
+            wait()
+            try:
+                child = self._idle.get(timeout=TICK_S)
+                break
+            except Empty:
+                continue
+        try:
+            yield child
+        finally:
+            self._idle.put(child)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ChildLost
+    def close(self) -> None:
+        """Kill the children at once and for good: each head that is running and every later call raise RunnerFailed."""
+        self._closed = True
+        for child in self._children:
+            child.close()
 
 
 def _serve_jobs(pipe: Connection) -> None:
@@ -172,6 +195,7 @@ def _serve_jobs(pipe: Connection) -> None:
     work: Mapping[JobKind, Callable[..., object]] = {
         "head": run_head,
         "real head": partial(_run_real_head, states, lambda *layers: pipe.send(("progress", layers))),
+        "device": _describe_device,
     }
     pipe.send(("ready", None))
     while True:
@@ -188,6 +212,11 @@ def _run_real_head(
     """Open a checkpoint and run a head of it, from the `states` that the child keeps."""
     checkpoint = open_checkpoint(source, folders)
     return run_real_head(checkpoint, text, states=states, report=report, **options)
+
+
+def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
+    device = available_device(device)
+    return DeviceHere(device, device_name(device), int(usable_share * (available_bytes(device) or 0)))
 
 
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:

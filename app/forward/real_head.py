@@ -37,6 +37,7 @@ from app.forward.hidden_states import (
 from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.memory_needed import bytes_needed, bytes_of_real_head
 from app.forward.program import at_layer, program_of_tensors, runnable_table
+from app.forward.rope import rotated_pairs
 from app.forward.run import (
     MAX_REHEARSED_TOKENS,
     USABLE_SHARE,
@@ -62,6 +63,7 @@ MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of
 MIN_MEASURED_BYTES = 2**18
 # How far the fused kernel's output may be from the plain head's, as a share of its largest number.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 3e-2}
+TURNED_PAIRS = 4  # of a query, whose numbers are shown before and after RoPE
 # What the file of `save_npz` holds besides the tokens.
 SAVED = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
@@ -101,6 +103,19 @@ class SdpaComparison:
 
 
 @dataclass(frozen=True)
+class TurnedPair:
+    """Two numbers of a query that RoPE turns together, by `angle` in radians: which features, from 0, before and after.
+
+    `after` is longer than `before` where the config's rope_scaling says so.
+    """
+
+    features: tuple[int, int]
+    angle: float
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class RealHead:
     """What one run of a head of a checkpoint showed.
 
@@ -118,6 +133,8 @@ class RealHead:
     lines: the program that ran, with the shapes that torch reported.
     head_scores: what each head of this layer and of those below did in the text, without layers of a text that is too
     long for it.
+    turned: of the last token's query, at most TURNED_PAIRS pairs, from the one that turns fastest to the slowest; empty
+    without RoPE, and where queries are normalized after it.
     sdpa: None unless it was asked for, and for a model with a softcap, which the fused kernel lacks.
     config: what the architecture was read from.
     """
@@ -144,6 +161,7 @@ class RealHead:
     parameters: Mapping[str, np.ndarray]
     lines: tuple[ProgramLine, ...]
     head_scores: tuple[HeadScore, ...]
+    turned: tuple[TurnedPair, ...] = ()
     sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
@@ -172,6 +190,7 @@ class RealHead:
             "parts": [asdict(part) for part in self.parts],
             "lines": [asdict(line) for line in self.lines],
             "head_scores": [asdict(score) for score in self.head_scores],
+            "turned": [asdict(pair) for pair in self.turned],
             "sdpa": self.sdpa and asdict(self.sdpa),
         }
 
@@ -204,6 +223,7 @@ class RealHead:
             parts=TypeAdapter(tuple[StoredPart, ...]).validate_python(facts["parts"]),
             lines=TypeAdapter(tuple[ProgramLine, ...]).validate_python(facts["lines"]),
             head_scores=tuple(HeadScore(**score) for score in facts["head_scores"]),
+            turned=TypeAdapter(tuple[TurnedPair, ...]).validate_python(facts["turned"]),
             sdpa=facts["sdpa"] and SdpaComparison(**facts["sdpa"]),
             arrays=_named(stored, "array "),
             parameters=_named(stored, "parameter "),
@@ -336,7 +356,22 @@ def _run(
         parameters={name: _array(tensor) for name, tensor in tensors.items() if name != "X" and is_gguf},
         lines=tuple(with_shapes(line, made) for line in lines),
         head_scores=state.head_scores + scores_of_heads(layer_weights, ids, layer),
+        turned=_turned_pairs(a, made),
         sdpa=_compare(a, table, made, dtype, device) if compare and a.score_softcap is None else None,
+    )
+
+
+def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[TurnedPair, ...]:
+    """Pairs of the last token's query, spread evenly over all of them, as the lines of RoPE read and made them."""
+    pairs = rotated_pairs(a)
+    if not pairs or a.rotary is None or a.qk_norm == "after-rope":
+        return ()
+    chosen = sorted({round(at * (pairs - 1) / (TURNED_PAIRS - 1)) for at in range(TURNED_PAIRS)})
+    ends = [(2 * pair, 2 * pair + 1) if a.rotary.adjacent_pairs else (pair, pair + pairs) for pair in chosen]
+    queries, firsts, seconds, angles = (made[name][-1].tolist() for name in ("Q", "Q1", "Q2", "angle"))
+    return tuple(
+        TurnedPair(features, angles[pair], (firsts[pair], seconds[pair]), (queries[features[0]], queries[features[1]]))
+        for pair, features in zip(chosen, ends, strict=True)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from app.grading.explanations import mistaken_expression
@@ -47,8 +48,7 @@ def _wrong_texts(variant: Variant, expected: Expectation, own: Mapping[str, str]
 
 
 def _right_text(variant: Variant, blank: Blank) -> str:
-    written = variant.written_answer(blank)
-    return written if blank.field == "choice" else written.replace(",", "")
+    return re.sub(r"(?<=\d),(?=\d)", "", variant.written_answer(blank))  # of a number, not of a line of code
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:

@@ -1,7 +1,8 @@
 """Answers on paper, typed back in: one line for each student, read and marked like any other sheet.
 
 A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for a blank that was left empty. An
-answer with spaces is in double quotes. The name and its colon may be missing.
+answer with spaces is in double quotes, unless it is one that the sheet offers: that may be typed as it is printed. The
+name and its colon may be missing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 
 from app.grading.grade import AnswersError, Report, grade
 from app.names import clean_line
+from app.shapes.table import Blank, Joint, OneOf, WrittenPattern
+from app.sheets.code_text import option_text
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
@@ -53,7 +56,7 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
     """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box."""
-    first = _ANSWER.findall(answers)[0]
+    first = _split_answers(variant, answers)[0]
     mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
         problem = _(
@@ -87,7 +90,7 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """Mark the answers of one line, which are separated by spaces or quoted, in the order of the sheet's blanks.
+    """Mark the answers of one line, as `_split_answers` takes them apart, in the order of the sheet's blanks.
 
     A dash or underscore alone is an empty answer, and blanks after the last answer are empty too; an answer is cut to
     MAX_BOX_TEXT characters. Raises AnswersError, naming `line_number`, for a line of more than MAX_PAPER_LINE_LENGTH
@@ -96,7 +99,8 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")
         raise AnswersError(problem.format(number=line_number))
-    texts = tuple("" if text in EMPTY_ANSWERS else text.strip('"')[:MAX_BOX_TEXT] for text in _ANSWER.findall(answers))
+    answered = _split_answers(variant, answers)
+    texts = tuple("" if text in EMPTY_ANSWERS else text.strip('"')[:MAX_BOX_TEXT] for text in answered)
     if len(texts) > len(variant.blanks):
         problem = _(
             "Line {number} has {answers} answers, but the sheet has {boxes} boxes: "
@@ -106,6 +110,33 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
     by_blank = dict(zip(variant.blanks_by_name, texts, strict=False))
     return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank), len(texts))
+
+
+def _split_answers(variant: Variant, answers: str) -> list[str]:
+    """The answers of a line: of a blank with options, the longest that is typed next as it is printed, else the text up
+    to a space, or in double quotes. An option of a question becomes its number.
+
+    >>> _split_answers(summed_over_axes_of_keys, 'b, h, e "2 3"')  # where "b, h, e" is option 2
+    ['2', '"2 3"']
+    """
+    split, left = list[str](), " ".join(answers.split())
+    while left:
+        offered = _offered(variant, variant.blanks[len(split)]) if len(split) < len(variant.blanks) else {}
+        printed = max((text for text in offered if f"{left} ".startswith(f"{text} ")), key=len, default="")
+        found = printed or _ANSWER.findall(left)[0]
+        split.append(offered.get(found.strip('"'), found))
+        left = left[len(found) :].lstrip()
+    return split
+
+
+def _offered(variant: Variant, blank: Blank) -> dict[str, str]:
+    """What a blank is answered with, by the words that the sheet prints for it; empty for one that offers nothing."""
+    asked = variant.table.askable.get(blank.tensor)
+    if isinstance(asked, Joint):
+        return {word: word for word in asked.part(blank.field).words if word}
+    if not isinstance(asked, OneOf) or isinstance(asked, WrittenPattern):
+        return {}
+    return {option_text(variant, blank.tensor, option): str(option) for option in reversed(asked.options)}
 
 
 def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:

@@ -48,8 +48,9 @@ PRINTER_IDLE_LIMIT_S = 120
 class PrinterBusyError(HandoutError):
     """Too many handouts are being made at the moment; one sentence that says when to try again."""
 
-    def __init__(self, sentence: str = "") -> None:
-        super().__init__(sentence or _("The server is creating many handouts right now: try again in a minute."))
+    def __init__(self, sentence: str = "", reason: str = "busy") -> None:
+        sentence = sentence or _("The server is creating many handouts right now: try again in a minute.")
+        super().__init__(sentence, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,14 @@ class HandoutPrinter:
         self._quick_child = child(
             "printer", idle_limit_s=PRINTER_IDLE_LIMIT_S, start_limit_s=start_limit_s, kept_memory=KEPT_MEMORY
         )
-        self._job_child = child(
+        self._new_job_child = partial(
+            child,
             "print-job",
             idle_limit_s=0,
             start_limit_s=JOB_LIMIT_S,  # a busy machine leaves it no time
             idle_time_only=idle_time_only,
         )
+        self._job_children = set[WarmChild]()  # those at work
         self._request_limit_s = request_limit_s
         self._quick_turn = MachineTurn(data_dir / "turns" / "previews")
         self._requests = WorkQueue(MAX_WAITING_REQUESTS, reserved=FOR_MEMBERS, of_visitor=MAX_VISITOR_REQUESTS)
@@ -140,7 +143,7 @@ class HandoutPrinter:
         on_progress: Callable[[int, int], object] = lambda _done, _total: None,
         check: Callable[[], object] = lambda: None,
     ) -> bytes:
-        """The PDF of a large handout; for one thread at a time.
+        """The PDF of a large handout, made in a child of its own.
 
         `tickets` are the exit tickets to choose from, if not those of the files. `on_progress` is told how many of
         how many documents are typeset. `check` is called again and again: what it raises ends the work. Raises
@@ -148,14 +151,18 @@ class HandoutPrinter:
         """
         task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
         with _sentences_for_failures():
-            self._job_child.memory_limit = _memory_limit()
-            answer = self._job_child.ask(task, JOB_LIMIT_S, lambda progress: on_progress(*progress), check)
+            child = self._new_job_child(memory_limit=_memory_limit())
+            self._job_children.add(child)
+            try:
+                answer = child.ask(task, JOB_LIMIT_S, lambda progress: on_progress(*progress), check)
+            finally:
+                self._job_children.discard(child)
             return bytes(_result(answer))
 
     def close(self) -> None:
         """End the children, and with them what they are making."""
-        self._quick_child.close()
-        self._job_child.close()
+        for child in (self._quick_child, *self._job_children):
+            child.close()
 
     def _render_preview(self, preview: _Preview) -> tuple[bytes, ...]:
         """Typeset the pages of `preview` without looking into the cache."""
@@ -208,8 +215,10 @@ def _sentences_for_failures() -> Iterator[None]:
     try:
         yield
     except ChildTooLarge:
-        raise HandoutError(_("This handout needs more memory than the server has: print fewer sheets.")) from None
+        sentence = _("This handout needs more memory than the server has: print fewer sheets.")
+        raise HandoutError(sentence, reason="no-memory") from None
     except ChildTooSlow:
-        raise HandoutError(_("This handout took too long: print fewer sheets.")) from None
+        sentence = _("This handout took too long: print fewer sheets.")
+        raise HandoutError(sentence, reason="too-long") from None
     except ChildLost:
-        raise PrinterBusyError(_("The handout could not be created. Try again in a minute.")) from None
+        raise PrinterBusyError(_("The handout could not be created. Try again in a minute."), "stopped") from None

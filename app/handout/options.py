@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from app.machine.jobs import JobFailedError
 from app.names import clean_line
 from app.translation import gettext as _
 
@@ -23,14 +24,15 @@ MAX_SHEETS = 5_000
 MAX_HANDOUT_SEED = 10**9
 
 
-class HandoutError(ValueError):
+class HandoutError(JobFailedError):
     """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change.
 
-    `field` is the name of the form's field that is at fault, as in the address of a handout, or "".
+    `field` is the name of the form's field that is at fault, as in the address of a handout, or "". `reason` is why a
+    large one has failed, for operators: "refused" unless something was amiss on the server.
     """
 
-    def __init__(self, sentence: str, field: str = "") -> None:
-        super().__init__(sentence)
+    def __init__(self, sentence: str, field: str = "", *, reason: str = "refused") -> None:
+        super().__init__(sentence, reason)
         self.field = field
 
 

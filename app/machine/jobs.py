@@ -1,19 +1,27 @@
-"""Jobs: work that takes seconds, done one at a time of each kind, whose page can be answered by any process.
+"""Jobs: work that takes seconds, done by runners, whose page can be answered by any process.
 
-A job is a row of the database with everything that its work needs, so that any process of the app can take it, also
-after a restart. This module has the interface and the threads that do the work; `app/store/jobs.py` has the rows.
+A job is a row of the database with everything that its work needs, so that any runner can take it, on any machine, also
+after a restart. A runner does some jobs of each kind at a time: it is a process of its own, or all web processes of one
+machine together, which then do one. This module has the interface and the threads that do the work;
+`app/store/jobs.py` has the rows.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
 
+from app import __version__
 from app.logs import REQUEST_ID
 from app.metrics import count_failure, timed_job
 from app.translation import gettext as _
@@ -23,16 +31,23 @@ from .work_queue import Client
 
 JobKind = Literal["handout", "run", "head"]
 JobEnd = Literal["ready", "failed", "cancelled", "lost"]
+JOB_FORM = 1  # of the arguments of all kinds; raised when code of the release before would do something else with them
 BEAT_S = 1.0  # between two signs of life of a job at work, at which it also learns that it was cancelled
+POLL_S = 0.5  # between two looks of a runner for jobs that nothing has told it of
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two looks whether a job has ended
+RUNNERS_TTL_S = 5.0  # for which the list of runners is believed
 
 log = logging.getLogger("attention_shapes")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is now. `about` is what its page shows, `before` how many jobs will be done before it.
+    """A job as it is now. `about` is what its page shows.
 
-    `teacher_id` is the one teacher who may see it; with None, everybody who has the key may.
+    `before` is how many jobs of its kind are at work or will be started before it; 0 once it is at work. `teacher_id`
+    is the one teacher who may see it; with None, everybody who has the key may. `checkpoint` is the key of the weights
+    that it needs ("" for none), `device` the kind of device ("cuda", "" for any), `memory_bytes` the memory (0 if
+    unknown), `form` the JOB_FORM of the code that queued it.
     """
 
     id: int
@@ -45,19 +60,93 @@ class Job:
     request_id: str
     language: str
     created_at: datetime
+    started_at: datetime | None  # the newest start; None before it is started, and for one that was put back
+    heard_at: datetime  # the last sign of life; the end of a job that has ended
     attempt: int  # how often it was started
+    runner: str  # who started it last
+    turn: int  # its round in the queue, of which each client has one job
+    checkpoint: str
+    device: str
+    memory_bytes: int
+    form: int
     done: int
     total: int
     ending: JobEnd | None
     problem: str  # the sentence to show for one that failed
+    reason: str  # why it failed as a word, which quotes nothing that somebody typed
     is_working: bool
     before: int
-    is_stalled: bool  # it waits, and no process does jobs of its kind
+    is_stalled: bool  # it waits, and nobody does jobs of its kind
+    is_overdue: bool  # it has waited for so long that it fails if no runner can do it
 
     @property
     def percent(self) -> int:
         """How much is done, from 0 to 100, rounded down."""
         return 100 * self.done // self.total
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Who does jobs: a process of its own, or the web processes of one machine (`is_web`), which share a name.
+
+    `concurrency` is how many jobs of a kind it does at a time. A job's needs must be met by `device` ("cpu", "cuda:0"),
+    `memory_bytes` and `checkpoints`, what it says of each of its weights, with a `key`; but web processes take every
+    job. The last four are those of its row: without them, as `JobRows.sign_on` takes it, the database sets them.
+    """
+
+    name: str
+    kinds: tuple[JobKind, ...] = get_args(JobKind)
+    is_web: bool = False
+    device: str = "cpu"
+    device_name: str = ""
+    memory_bytes: int = 0
+    concurrency: int = 1
+    checkpoints: Sequence[Mapping[str, Any]] = ()
+    form: int = JOB_FORM
+    version: str = __version__
+    started_at: datetime | None = None
+    heard_at: datetime | None = None  # its last sign of life
+    jobs_done: int = 0  # since it started
+    is_alive: bool = True
+
+    @property
+    def device_kind(self) -> str:
+        """The device without its number: "cuda" of "cuda:0"."""
+        return self.device.partition(":")[0]
+
+    @property
+    def checkpoint_keys(self) -> list[str]:
+        return [str(checkpoint["key"]) for checkpoint in self.checkpoints]
+
+
+def web_runner(folder: Path) -> Runner:
+    """The runner that the web processes of this machine with this data folder are together."""
+    return Runner(f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}", is_web=True)
+
+
+def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
+    """Why none of these runners can do a job: the reason as a word and a sentence; None if one of them can.
+
+    Web processes do not count, nor do runners that are not alive. In this order: "no-runner" for its kind, "old-code",
+    "no-weights", "no-device" and "no-memory".
+    """
+    able = [each for each in runners if each.is_alive and not each.is_web and job.kind in each.kinds]
+    needs: tuple[tuple[str, str, Callable[[Runner], bool]], ...] = (
+        ("no-runner", _("Nothing on this server does such work at the moment: try again later."), lambda _each: True),
+        ("old-code", _("This server is being updated: try again in a few minutes."),
+         lambda each: each.form == job.form),
+        ("no-weights", _("No running machine of this server has these weights: choose others, or try again later."),
+         lambda each: job.checkpoint in ("", *each.checkpoint_keys)),
+        ("no-device", _("No running machine of this server has such a device: choose another, or try again later."),
+         lambda each: job.device in ("", each.device_kind)),
+        ("no-memory", _("No running machine of this server has enough memory for this: choose something smaller."),
+         lambda each: job.memory_bytes <= each.memory_bytes),
+    )  # fmt: skip
+    for reason, sentence, meets in needs:
+        able = [each for each in able if meets(each)]
+        if not able:
+            return reason, sentence
+    return None
 
 
 @dataclass(frozen=True)
@@ -93,34 +182,59 @@ Claimed = tuple[Job, Mapping[str, Any]]  # a job that was started here, and its 
 Result = bytes | Callable[[], object]
 
 
+class JobFailedError(ValueError):
+    """Work that came to nothing, with the sentence to show, and with the reason as a word that quotes nobody.
+
+    `result` is stored with the end of the job, as that of a job that is ready is.
+    """
+
+    def __init__(self, problem: str, reason: str = "refused", result: Result = b"") -> None:
+        super().__init__(problem)
+        self.reason, self.result = reason, result
+
+
 class JobRows(Protocol):
     """Where jobs are stored; `app/store/jobs.py` says what each method does."""
 
     def add(self, kind: JobKind, client: Client, limits: JobLimits, request_id: str, key: str, teacher_id: int | None,
             about: Mapping[str, Any], arguments: Mapping[str, Any], along: Callable[[], object],
-            visitor_id: int | None, student_id: int | None,
+            visitor_id: int | None, student_id: int | None, checkpoint: str, device: str, memory_bytes: int,
+            runner: Runner | None,
             ) -> Job: ...  # fmt: skip
     def find(self, key: str) -> Job | None: ...
+    def overdue(self) -> Sequence[Job]: ...
     def count(self, kind: JobKind) -> int: ...
-    def claim(self, kind: JobKind) -> Claimed | None: ...
+    def claim(self, kind: JobKind, runner: Runner) -> Claimed | None: ...
+    def await_job(self, seconds: float) -> None: ...
     def beat(self, job: Job, done: int, total: int) -> bool: ...
-    def must_give_way(self, job: Job) -> bool: ...
+    def must_give_way(self, job: Job, runner: Runner) -> bool: ...
     def put_back(self, job: Job) -> None: ...
-    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"") -> None: ...
-    def cancel(self, job: Job) -> None: ...
+    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"", reason: str = "") -> None: ...
+    def refuse(self, job: Job, problem: str, reason: str) -> None: ...
+    def cancel(self, job: Job) -> bool: ...
     def result(self, job: Job) -> bytes: ...
     def arguments(self, job: Job) -> Mapping[str, Any]: ...
     def delete(self, job: Job) -> None: ...
     def delete_expired(self) -> None: ...
+    def sign_on(self, runner: Runner) -> None: ...
+    def sign_off(self, name: str) -> None: ...
+    def runners(self) -> tuple[Runner, ...]: ...
 
 
 class Task:
     """A job at work, as its work sees it."""
 
-    def __init__(self, rows: JobRows, job: Job, arguments: Mapping[str, Any], is_closed: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        rows: JobRows,
+        runner: Runner,
+        job: Job,
+        arguments: Mapping[str, Any],
+        is_closed: Callable[[], bool],
+    ) -> None:
         self.job, self.arguments = job, arguments
         self.gives_way = False
-        self._rows, self._is_closed = rows, is_closed
+        self._rows, self._runner, self._is_closed = rows, runner, is_closed
         self._progress, self._next_beat = (0, 1), time.monotonic() + BEAT_S
 
     @property
@@ -145,7 +259,7 @@ class Task:
         self._next_beat = time.monotonic() + BEAT_S
         try:
             goes_on = self._rows.beat(self.job, *self._progress)
-            self.gives_way = goes_on and not self.job.is_member and self._rows.must_give_way(self.job)
+            self.gives_way = goes_on and not self.job.is_member and self._rows.must_give_way(self.job, self._runner)
         except Exception:  # the database does not answer: the next sign of life may be stored
             return
         if self.gives_way or not goes_on:
@@ -156,31 +270,43 @@ Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and 
 
 
 class Jobs:
-    """Queues jobs and does them, one of each kind at a time whichever process took them in; members' jobs go first.
+    """Queues jobs, and does those that its runner can do. Each client has a job in turn; members' jobs go first.
 
-    Each kind has one thread in each process that has done such work. It goes on while there are jobs of any process.
+    With `runner` None, this process only queues jobs, and runners do them. Web processes look for jobs when they are
+    asked for something: each kind has one thread in each process that has done such work, which goes on while there are
+    jobs of any process. A runner that is a process of its own looks all the time.
     """
 
-    def __init__(self, rows: JobRows) -> None:
-        self._rows, self._closed = rows, False
+    def __init__(self, rows: JobRows, runner: Runner | None) -> None:
+        self._rows, self._runner, self._closed = rows, runner, threading.Event()
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
         self._threads = dict[JobKind, ThreadPoolExecutor]()
+        self._server: threading.Thread | None = None
+        self._looks = list[tuple[float, tuple[Runner, ...]]]()  # the last two at the list of runners, and when
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
-        """Let this process do jobs of a kind, and take no more than `limits`."""
+        """Take no more than `limits` of a kind, and let this process do them if its runner does such jobs."""
         self._kinds[kind] = work, limits
-        self._threads[kind] = ThreadPoolExecutor(1, thread_name_prefix=f"{kind}-jobs")
+        if self._runner and kind in self._runner.kinds:
+            self._threads[kind] = ThreadPoolExecutor(self._runner.concurrency, thread_name_prefix=f"{kind}-jobs")
 
     def over(self, rows: JobRows) -> Jobs:
         """The same kinds of jobs in other rows, such as those of a database into which nothing can be written."""
-        jobs = Jobs(rows)
+        jobs = Jobs(rows, self._runner)
         jobs._kinds, jobs._threads = self._kinds, self._threads
         return jobs
 
     def start(self) -> None:
-        """Do what an earlier process has left waiting."""
-        for kind in self._kinds:
-            self._wake(kind)
+        """Do what waits: in a web process once, in a runner until `close`. Nothing where jobs are left to runners."""
+        if not self._runner or not self._threads:
+            return
+        if self._runner.is_web:
+            next(iter(self._threads.values())).submit(self._sign_on)
+            for kind in self._threads:
+                self._wake(kind)
+        elif not self._server:
+            self._server = threading.Thread(target=self._serve, args=(self._runner,), name="jobs", daemon=True)
+            self._server.start()
 
     def submit(
         self,
@@ -194,29 +320,47 @@ class Jobs:
         *,
         visitor_id: int | None = None,
         student_id: int | None = None,
+        checkpoint: str = "",
+        device: str = "",
+        memory_bytes: int = 0,
     ) -> Job:
         """Queue a job and return it without waiting for it; raises JobRefusedError. Not inside a transaction.
 
         `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON. `teacher_id` is the
         one teacher who may see it, None for everybody who has the key. `along` stores what belongs to the job, in the
         same transaction. With a visitor or a student, who typed what is in its arguments, it is deleted once they are.
-        Where no other job of its kind waits or is at work, it begins now.
+        `checkpoint`, `device` and `memory_bytes` are what a runner must have to do it: see `Job`.
+        Where jobs are done by web processes, none of its kind waits and this machine is at work on none, it begins now.
         """
         limits = self._kinds[kind][1]
         job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
-                             visitor_id, student_id)  # fmt: skip
-        self._wake(kind, (job, arguments) if job.is_working else None)
+                             visitor_id, student_id, checkpoint, device, memory_bytes, self._runner)  # fmt: skip
+        if self._runner:
+            self._wake(kind, (job, arguments) if job.is_working else None)
         return job
 
     def find(self, key: str) -> Job | None:
         """A job with its progress and its place; None for an unknown key, and an hour after its end.
 
-        If nobody works on its queue, as after the end of a process, this process starts to.
+        If nobody works on its queue, as after the end of a process, a web process that does jobs starts to. Where jobs
+        are left to runners, one that has waited for long and that no runner can do has failed.
         """
         job = self._rows.find(key)
-        if job and job.is_stalled:
+        if job and job.is_stalled and self._runner:
             self._wake(job.kind)
+        if job and job.is_overdue and self._refuse_if_hopeless(job):
+            return self._rows.find(key)
         return job
+
+    def wait(self, job: Job, seconds: float) -> Job | None:
+        """The job once it has ended, or as it is after `seconds`; None if it was deleted meanwhile."""
+        deadline, pause_s = time.monotonic() + seconds, FIRST_PAUSE_S
+        found: Job | None = job
+        while found and not found.ending and time.monotonic() < deadline:
+            time.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, LONGEST_PAUSE_S)
+            found = self.find(job.key)
+        return found
 
     def count(self, kind: JobKind) -> int:
         """How many jobs of a kind wait or are at work."""
@@ -239,18 +383,84 @@ class Jobs:
         self._rows.delete(job)
 
     def tidy(self) -> None:
-        """Delete the jobs that ended an hour ago, with their results, and look for those that nobody does."""
+        """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago.
+
+        Then look for jobs that nobody does: they fail where no runner can do them.
+        """
         self._rows.delete_expired()
+        for number, job in enumerate(() if self._runner else self._rows.overdue()):
+            speak(job.language)
+            if not self._refuse_if_hopeless(job) and not number:  # it may take a second look
+                self._closed.wait(RUNNERS_TTL_S)
+                self._refuse_if_hopeless(job)
         self.start()
 
     def close(self) -> None:
-        """Stop the work that is being done here, which goes back to the queue; the next process does it."""
-        self._closed = True
+        """Stop the work that is being done here, which goes back to the queue; another runner does it, or the next
+        process.
+        """
+        self._closed.set()
+        if self._server:
+            self._server.join()
         for thread in self._threads.values():
             thread.shutdown()
+        if self._server and self._runner:
+            with suppress(Exception):  # its row is deleted a day later
+                self._rows.sign_off(self._runner.name)
+
+    def _sign_on(self) -> None:
+        """Note that this machine's web processes do jobs, for the operators' page; it can do without."""
+        if self._runner:
+            with suppress(Exception):
+                self._rows.sign_on(self._runner)
+
+    def _serve(self, runner: Runner) -> None:
+        """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.
+
+        First it lets jobs start again that an earlier process of this name has left. An outage of the database is
+        logged when it begins.
+        """
+        is_signed_on, is_lost = False, False
+        while not self._closed.is_set():
+            try:
+                if not is_signed_on:
+                    self._rows.sign_off(runner.name)
+                    self._rows.sign_on(runner)
+                    is_signed_on = True
+                for kind in self._threads:
+                    while not self._closed.is_set() and (claimed := self._rows.claim(kind, runner)):
+                        self._wake(kind, claimed)
+                is_lost = False
+                self._rows.await_job(POLL_S)
+            except Exception:
+                if not is_lost:
+                    count_failure("jobs")
+                    log.exception("the queue of jobs could not be read or written: this runner tries again")
+                is_lost = True
+                self._closed.wait(POLL_S)
+
+    def _refuse_if_hopeless(self, job: Job) -> bool:
+        """Let a job fail that no living runner can do, and return True; else, or if this process does jobs, False.
+
+        The runners must have been seen to lack what it needs twice, some seconds apart: after an outage of the database
+        none seems to live for a moment.
+        """
+        if self._runner:
+            return False
+        at = time.monotonic()
+        looks = [look for look in self._looks if at - look[0] < 3 * RUNNERS_TTL_S]
+        if not looks or at - looks[-1][0] >= RUNNERS_TTL_S:
+            looks.append((at, self._rows.runners()))
+        self._looks = looks = looks[-2:]
+        unmet = [unmet_need(job, runners) for _at, runners in looks]
+        if len(unmet) < 2 or not all(unmet) or not unmet[-1]:
+            return False
+        reason, problem = unmet[-1]
+        self._rows.refuse(job, problem, reason)
+        return True
 
     def _wake(self, kind: JobKind, claimed: Claimed | None = None) -> None:
-        """Let the thread of a kind do the job that is `claimed`, if any, then look for others."""
+        """Let a thread of a kind do the job that is `claimed`, if any, then look for others."""
         try:
             self._threads[kind].submit(self._work_off, kind, claimed)
         except RuntimeError:  # closed meanwhile: the job waits for the next process
@@ -258,15 +468,17 @@ class Jobs:
                 self._rows.put_back(claimed[0])
 
     def _work_off(self, kind: JobKind, claimed: Claimed | None) -> None:
-        """Do the job that is `claimed`, then others of its kind until none waits, or another process is at work, which
-        then goes on.
+        """Do the job that is `claimed`, then others of its kind until none waits that this runner may start.
 
         Errors are logged. If the database does not answer, the next call of `_wake` goes on; a job whose end could not
         be stored is then done again, since it gives no more signs of life.
         """
+        runner = self._runner
+        if not runner:
+            return
         try:
-            while not self._closed and (claimed := claimed or self._rows.claim(kind)):
-                self._carry_out(Task(self._rows, *claimed, lambda: self._closed))
+            while not self._closed.is_set() and (claimed := claimed or self._rows.claim(kind, runner)):
+                self._carry_out(Task(self._rows, runner, *claimed, self._closed.is_set))
                 claimed = None
             if claimed:
                 self._rows.put_back(claimed[0])
@@ -290,8 +502,10 @@ class Jobs:
         except JobStoppedError:
             if task.gives_way:
                 self._rows.put_back(job)
+        except JobFailedError as failure:
+            self._rows.finish(job, "failed", str(failure), failure.result, failure.reason)
         except ValueError as refusal:  # every error of ours is one
-            self._rows.finish(job, "failed", str(refusal))
+            self._rows.finish(job, "failed", str(refusal), reason="refused")
         except Exception:  # nothing above this thread would report it, and a page waits for the result
             log.exception("a job of the kind %s failed", job.kind)
-            self._rows.finish(job, "failed", _("Something went wrong on the server. Try again."))
+            self._rows.finish(job, "failed", _("Something went wrong on the server. Try again."), reason="error")

@@ -18,7 +18,7 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
-from app.shapes.table import OneOf
+from app.shapes.table import OneOf, WrittenPattern
 from app.sheets.authoring.author_misconceptions import author_findings
 from app.sheets.code_text import option_text
 from app.sheets.library import Library
@@ -32,7 +32,7 @@ from app.translation import gettext as _
 
 FindingKind = Literal[
     "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
-    "must-have-same-answer", "same-reason", "tolerates", "unstated", "wording",
+    "must-have-same-answer", "same-reason", "gives-away", "tolerates", "unstated", "wording",
 ]  # fmt: skip
 FARTHEST_PROPOSED = 60  # tokens away that another length may be
 ANY_TOKENS = 100  # where the number plays no part
@@ -78,8 +78,8 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
     In this order: misconceptions that it cannot show or distinguish, then the author's among them; symbols of equal
     size; rows with the same answer; a range of tokens without a good length; misconceptions that its tolerance lets
     pass; facts that it needs and hides; words about other models or sizes; an author's reason for a bug that reads like
-    a wrong one. Slow results are cached as long as the questions stay the same, so that an author can be informed at
-    each pause in typing.
+    a wrong one; rows that show what another asks for. Slow results are cached as long as the questions stay the same,
+    so that an author can be informed at each pause in typing.
     """
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = (
@@ -95,6 +95,7 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
         *_unstated_facts(variant),
         *(Finding(key, kind, message) for kind, message in _foreign_words(library.models, variant)),
         *(Finding(key, "same-reason", message) for message in _reason_offered_twice(variant)),
+        *(Finding(key, "gives-away", message) for message in _patterns_given_away(variant)),
     )
 
 
@@ -416,6 +417,24 @@ def _reason_offered_twice(variant: Variant) -> Iterator[str]:
         if list(plain.values()).count(plain[asked.right]) > 1:
             message = _("The reason “{reason}” is among the wrong ones, too: word yours in another way.")
             yield message.format(reason=texts[asked.right])
+
+
+def _patterns_given_away(variant: Variant) -> Iterator[str]:
+    """Yield a sentence for each row whose line of code has the pattern that another row asks to be written.
+
+    Only where both are the same call of the same tensors: the pattern of keys may be carried over to queries.
+    """
+    for row in variant.rows:
+        asked = variant.table.askable[row.key]
+        if not isinstance(asked, WrittenPattern):
+            continue
+        call = row.code.partition('"')[0]
+        for other in variant.rows:
+            its_call, _quote, rest = other.code.partition('"')
+            pattern = rest.partition('"')[0]
+            if other != row and its_call == call and asked.number_of(pattern) == asked.right:
+                message = _("“{other}” shows the pattern that “{row}” asks for: leave one of them out.")
+                yield message.format(other=other.name, row=row.name)
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:

@@ -17,7 +17,7 @@ from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
 
 MAX_CHARACTERS = 2000  # the parameters of a mixture of experts, as a sum of products, are up to 1,100
 MAX_TERMS, MAX_DEGREE = 50, 50
-MAX_FORMULA_STEPS = 500
+MAX_STEPS = 1000  # terms of all sums and products on the way; a right answer takes a tenth of it
 
 
 def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False) -> Expression | Unreadable | None:
@@ -26,11 +26,11 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     `names` gives the symbol that each name means on this sheet: {"T": "N"}. Two names next to each other are a product:
     hd_h, and so are a number and a name: 2G is twice G, and never two billion. Refused are other names, other
     characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than MAX_TERMS products, products of
-    more than MAX_DEGREE symbols, division by a sum, and numbers without a symbol, except 0 and 1. A formula `of_author`
-    may be a number; a worksheet has hundreds, so none may take more than MAX_FORMULA_STEPS steps.
+    more than MAX_DEGREE symbols, texts that take more than MAX_STEPS steps to work out, division by a sum, and numbers
+    without a symbol, except 0 and 1. A formula `of_author` may be a number.
     """
     try:
-        meaning = _read_expression(text, names, MAX_FORMULA_STEPS if of_author else None)
+        meaning = _read_expression(text, names)
     except CannotReadError as error:
         reason = error.unreadable
         return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
@@ -39,11 +39,11 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     return Unreadable("numbers")
 
 
-def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None) -> Expression | None:
+def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
     """The expression that a typed text means, with `names` as the symbol of each name; None for a blank text.
 
     Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, and a text or sum that
-    is too long, or takes more than `max_steps` to work out.
+    is too long, or takes more than MAX_STEPS to work out.
     """
     if not text.strip():
         return None
@@ -58,10 +58,10 @@ def _read_expression(text: str, names: Mapping[str, str], max_steps: int | None)
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
-        """The meaning of a part, if it is not too long or too large and no more than `max_steps` terms were made."""
+        """The meaning of a part, if it is not too long or too large and no more than MAX_STEPS terms were made."""
         nonlocal steps
         steps += len(meaning.terms)
-        if max_steps is not None and steps > max_steps:
+        if steps > MAX_STEPS:
             raise CannotReadError("too-long")
         return _check_terms(meaning)
 

@@ -12,6 +12,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from app.activities.activity import Activity
+from app.machine.jobs import Job
 
 from .courses import Course
 from .materials import Material
@@ -21,14 +22,15 @@ from .roster import Student
 from .tables import audit_log
 
 Actor = Teacher | Literal["nobody", "terminal"]  # nobody is signed in, or a command was run on the server
-AuditObject = Activity | Course | Material | Student | Teacher
-ObjectKind = Literal["activity", "course", "material", "student", "teacher"]
+AuditObject = Activity | Course | Job | Material | Student | Teacher
+ObjectKind = Literal["activity", "course", "job", "material", "student", "teacher"]
 
 REFUSALS_NOTED_EVERY = timedelta(minutes=10)
 
 _KINDS: dict[type, ObjectKind] = {
     Activity: "activity",
     Course: "course",
+    Job: "job",
     Material: "material",
     Student: "student",
     Teacher: "teacher",
@@ -84,6 +86,10 @@ class AuditAction(StrEnum):
     PASSWORD_LINK_NOT_MAILED = "password link not mailed"  # noqa: S105 - no password
     PASSWORD_LINK_CREATED = "password link created"  # noqa: S105 - no password
     TEACHER_ADDED = "teacher added"
+    OPERATOR_ADDED = "operator added"
+    OPERATOR_REMOVED = "operator removed"
+    JOB_CANCELLED = "job cancelled"
+    JOB_RETRIED = "job retried"
 
 
 @dataclass(frozen=True)

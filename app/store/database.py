@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from alembic import command
@@ -27,6 +29,8 @@ from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_l
 from .queries import transactional
 from .tables import metadata, sealed_tickets, students
 
+LOG_LIMIT_S = 0.2  # for which emptying the write-ahead log may wait for others, and saves for it
+
 # Several processes may start at the same time: one of them migrates while the others wait for this lock.
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 
@@ -35,21 +39,30 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 
 # No overflow connections: opening one costs more than waiting for a pooled one.
 _POOL = {"max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
-MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process
-CONNECTIONS_OF_ALL = 80  # which the workers share: PostgreSQL usually allows 100 in all
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process; a runner has the fewest
+CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: PostgreSQL usually allows 100 in all
 
 
-def connections_of_each(workers: int) -> int:
-    """How many connections each of `workers` processes may have: 20 of up to four, 13 of six, 4 of twenty and more."""
-    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // workers))
+# What a process is, as its connections are named on PostgreSQL: "attention-shapes web 1f0c9a7b".
+ProcessRole = Literal["web", "runner", "command"]
 
 
-def open_engine(url: str, workers: int = 1) -> sa.Engine:
-    """An engine for a database URL, with the connections that one of `workers` processes may have; nothing is migrated.
+def connections_of_each(processes: int) -> int:
+    """How many connections each of `processes` may have: 20 of up to four, 13 of six, 4 of twenty and more."""
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // processes))
 
-    On PostgreSQL each statement is committed at once (see `transactional`). Waiting too long for the database raises an
-    SQLAlchemyError (see limits.py). An SQLite file and its folder are created if they are missing, for their owner
-    only. Errors of the engine never contain query parameters.
+
+def connection_name(role: ProcessRole, key: SecretKey) -> str:
+    """The name that the connections of a process have on PostgreSQL, which shows it in pg_stat_activity."""
+    return f"attention-shapes {role} {key.mark}"
+
+
+def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") -> sa.Engine:
+    """An engine for a database URL, with the connections that one of `processes` may have; nothing is migrated.
+
+    On PostgreSQL its connections have that name, and each statement is committed at once (see `transactional`). Waiting
+    too long for the database raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if
+    they are missing, for their owner only. Errors of the engine never contain query parameters.
     """
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
@@ -59,7 +72,7 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         url,
         hide_parameters=True,
         json_serializer=_json_text,
-        pool_size=connections_of_each(workers),
+        pool_size=connections_of_each(processes),
         **_POOL,
         **_single_statements(url),
     )
@@ -67,7 +80,7 @@ def open_engine(url: str, workers: int = 1) -> sa.Engine:
         sa.event.listen(engine, "connect", _set_up_sqlite)
         watch_sqlite_file(engine)
     else:
-        limit_postgresql(engine)
+        limit_postgresql(engine, name)
     if app_meters := meters():
         _measure(engine, app_meters)
     return engine
@@ -139,6 +152,25 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
                 connection.exec_driver_sql("PRAGMA foreign_keys=ON")
 
 
+def empty_log(engine: sa.Engine) -> bool:
+    """Copy SQLite's write-ahead log into the database file and cut it to nothing; True if nothing is left in it.
+
+    Only then is a row that was deleted before in neither: the log keeps older pages until it is written over. While
+    another connection reads what an earlier part of the log has, or writes for longer than LOG_LIMIT_S, the log stays,
+    and the next call empties it. PostgreSQL is left alone, and the result is then True.
+    """
+    if engine.dialect.name != "sqlite":
+        return True
+    with engine.connect() as connection:
+        usual_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={int(1000 * LOG_LIMIT_S)}")  # saves wait as long
+        try:
+            is_busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        finally:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={usual_ms}")
+    return not is_busy
+
+
 class OlderDatabaseError(Exception):
     """The tables are from before the first release, and nothing brings them up to date."""
 
@@ -163,11 +195,15 @@ def prepare_tables(connection: sa.Connection) -> None:
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
     """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
 
-    Raises OlderDatabaseError for tables from before the first release, and CommandError where the tables have another
-    revision that this code does not know.
+    Tables of a newer version that this one can work with (`is_newer`) stay as they are. Raises OlderDatabaseError for
+    tables from before the first release, and CommandError where the tables have another revision that this code does
+    not know.
     """
-    if is_before_release(revision_of(connection) or ""):
+    current = revision_of(connection) or ""
+    if is_before_release(current):
         raise OlderDatabaseError
+    if is_newer(current):
+        return
     command.upgrade(_scripts(connection), revision)
 
 
@@ -185,6 +221,33 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
     return count
 
 
+def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
+    """Whether a web process with another secret key works with this database now; False for SQLite, where none can.
+
+    PostgreSQL knows by the names of connections, so that nothing is left of a process that has ended. One that was idle
+    for a minute does not count: a pool such as PgBouncer keeps it, with its name. No web process is idle for so long.
+    """
+    if engine.dialect.name == "sqlite":
+        return False
+    query = sa.text(
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name LIKE :web AND application_name <> :own"
+        " AND coalesce(state_change > clock_timestamp() - interval '1 minute', true))"
+    )
+    with engine.connect() as connection:
+        return bool(connection.scalar(query, {"web": "attention-shapes web %", "own": connection_name("web", key)}))
+
+
+def clock_ahead_s(engine: sa.Engine) -> float:
+    """By how many seconds the clock of this machine is ahead of PostgreSQL's, below 0 if it is behind; 0 for SQLite."""
+    if engine.dialect.name == "sqlite":
+        return 0
+    with engine.connect() as connection:
+        before = time.time()
+        at = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())::float"))
+        return (before + time.time()) / 2 - float(at)
+
+
 def connections_allowed(engine: sa.Engine) -> int | None:
     """How many connections a PostgreSQL server allows to users that are not superusers; None for SQLite."""
     if engine.dialect.name == "sqlite":
@@ -195,6 +258,20 @@ def connections_allowed(engine: sa.Engine) -> int | None:
         return connection.exec_driver_sql(f"SELECT current_setting('max_connections')::int - ({reserved})").scalar()
 
 
+def is_newer(revision: str) -> bool:
+    """Whether a revision is a later one than all that this code has, and of their series: see docs/contributing.md.
+
+    Within a series, which is the first digit, migrations only add to the tables. So a process of the version before
+    serves beside those of the new one while they are restarted one after the other.
+
+    Example: to code that ends with "0004_owners_of_jobs", "0007_later" is newer; "1000_fewer_tables" is not.
+    """
+    newest = ScriptDirectory.from_config(_scripts()).get_current_head() or ""
+    numbered = re.fullmatch(r"\d{4}_\w+", revision)
+    return bool(numbered) and revision[:1] == newest[:1] and revision[:4] > newest[:4]
+
+
+@lru_cache
 def is_known(revision: str) -> bool:
     """Whether this code has a migration with that revision."""
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}
@@ -237,9 +314,12 @@ def _make_file(url: str) -> None:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """Set a new connection up: wait 5 s for locks, flush each commit, enforce foreign keys, use the write-ahead log."""
+    """Set a new connection up: wait 5 s for locks, flush each commit, enforce foreign keys, overwrite what is deleted
+    with zeros, use the write-ahead log.
+    """
     # FULL: an acknowledged answer survives a power cut, at the price of one flush for each commit.
-    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON"):
+    # secure_delete: Debian builds SQLite with it, others without.
+    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
     _use_wal(connection)
 

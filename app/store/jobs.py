@@ -1,51 +1,57 @@
-"""Queries on jobs: the queue, signs of life, and results. See app/machine/jobs.py."""
+"""Queries on jobs: the queue, signs of life, results, and the runners. See app/machine/jobs.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, cast
 
+import psycopg
 import sqlalchemy as sa
 
-from app.machine.jobs import Claimed, Job, JobEnd, JobKind, JobLimits, JobRefusedError, Result
+from app.machine.jobs import JOB_FORM, Claimed, Job, JobEnd, JobKind, JobLimits, JobRefusedError, Result, Runner
 from app.machine.work_queue import Client
 from app.translation import language
 
 from .limits import insist
-from .queries import QueryBase, insert_row
-from .tables import MAX_PROBLEM, job_pieces, jobs
+from .queries import OpenDatabase, QueryBase
+from .tables import MAX_PROBLEM, UtcDateTime, job_pieces, jobs, runners, runs
 
-JOB_RETENTION = timedelta(hours=1)  # a PDF holds names of students
-SILENT_AFTER = timedelta(seconds=30)  # without a sign of life, a job's process is gone
+JOB_RETENTION = timedelta(hours=1)  # of results and of what was typed: a PDF holds names of students
+ROW_RETENTION = timedelta(days=1)  # of what has become of a job, for operators
+SILENT_AFTER = timedelta(seconds=30)  # without a sign of life, a job's process or a runner is gone
+WEB_SILENT_AFTER = timedelta(minutes=25)  # web processes give one every ten minutes
+OVERDUE_AFTER = timedelta(seconds=60)  # that a job has waited
 GIVES_WAY_AFTER = timedelta(seconds=5)  # that a member has waited for a visitor's job
 MAX_ATTEMPTS = 3  # starts of a job whose process ended in the middle of it
 PIECE_BYTES = 1_000_000  # of a result in one transaction, so that saves need not wait for all of it
-_PG_LOCK = 7303  # of the queue; SQLite lets one thread write at a time
+CHANNEL = "attention_shapes_jobs"  # on which PostgreSQL tells runners that a job waits
+LISTEN_AGAIN_AFTER_S = 60.0  # a statement, which fails on a connection whose other end has gone without a word
+_PG_LOCK = 7303  # of the queue of a kind; SQLite lets one thread write at a time
+_FORGOTTEN = "~"  # how the keys of jobs begin that nobody may find any more; no other key has it
 
-_HIDDEN = ("arguments", "heard_at", "is_working", "visitor_id", "student_id")
+_HIDDEN = ("arguments", "is_working", "visitor_id", "student_id")
 _SHOWN = [column for column in jobs.c if column.name not in _HIDDEN]
 _OPEN = jobs.c.ending.is_(None)
 _OTHER = jobs.alias()
-# At work, and heard of within SILENT_AFTER.
-_WORKS, _OTHER_WORKS = (each.c.is_working & (each.c.heard_at >= sa.bindparam("heard_after")) for each in (jobs, _OTHER))
-_WAITS = _OPEN & ~_WORKS
-_RIVALS = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
-_IS_EARLIER = (_OTHER.c.is_member & ~jobs.c.is_member) | (
-    (_OTHER.c.is_member == jobs.c.is_member) & (_OTHER.c.id < jobs.c.id)
-)
-_BEFORE = sa.select(sa.func.count()).where(*_RIVALS, _OTHER_WORKS | _IS_EARLIER).scalar_subquery()
-# Built once: every page of a job asks it each second, and building it takes longer than the answer.
-_FIND = sa.select(
-    *_SHOWN,
-    _WORKS.label("is_working"),
-    sa.case((_WAITS, _BEFORE), else_=0).label("before"),
-    (_WAITS & ~sa.exists().where(*_RIVALS, _OTHER_WORKS)).label("is_stalled"),
-).where(jobs.c.key == sa.bindparam("job_key"))
 
 
 class JobTable(QueryBase):
-    """Jobs as rows, so that every process of the app sees the same queue; implements `JobRows`."""
+    """Jobs and runners as rows, so that all processes of the app see the same queue; implements `JobRows`.
+
+    On PostgreSQL every time is the database's, so that the clocks of several machines need not agree.
+    """
+
+    def __init__(self, database: OpenDatabase) -> None:
+        super().__init__(database)
+        self._is_postgresql = self.engine.dialect.name == "postgresql"
+        # Built once: every page of a job asks it each second, and building it takes longer than the answer.
+        self._found = self._build_found()
+        self._find = self._found.where(jobs.c.key == sa.bindparam("job_key"))
+        self._listening: sa.Connection | None = None
+        self._listened_at = 0.0
 
     def add(
         self,
@@ -60,28 +66,40 @@ class JobTable(QueryBase):
         along: Callable[[], object] = lambda: None,
         visitor_id: int | None = None,
         student_id: int | None = None,
+        checkpoint: str = "",
+        device: str = "",
+        memory_bytes: int = 0,
+        runner: Runner | None = None,
     ) -> Job:
-        """Store a new job at the end of the queue; raises JobRefusedError if `limits` are reached.
+        """Store a new job in its client's next turn; raises JobRefusedError if `limits` are reached.
 
         In this order: "full" in all or for visitors, "yours" for this client, "hourly" for what this client started
         within an hour. A client without a key is held only to the first. `along` is called in the same transaction.
         The job is deleted with the visitor or student whose it is, if they are deleted before it.
 
-        If no other job of its kind waits or is at work, it is started, as `claim` would, for the caller to do.
+        A client's next turn is one after its last, but not before the turn that the queue has come to: that of the
+        latest start, of members and visitors each. Jobs that were cancelled before they started do not count.
+
+        With a `runner`, which is that of the caller, the job is started, as `claim` would, for the caller to do, if no
+        job of its kind waits and the runner may start one more. Otherwise runners that wait are told of it.
         """
-        own = (jobs.c.client == client.key) & (jobs.c.is_member == client.is_member)
-        count, at = sa.func.count(), self.now()
-        numbers = sa.select(
+        own = (jobs.c.client == client.key, jobs.c.kind == kind, jobs.c.is_member == client.is_member)
+        count, has_started = sa.func.count(), jobs.c.started_at.is_not(None)
+        of_all = sa.select(
+            count, count.filter(~jobs.c.is_member), count.filter(~self._works()), count.filter(self._is_at(runner))
+        ).where(jobs.c.kind == kind, _OPEN)
+        latest = sa.select(sa.func.max(jobs.c.turn)).where(jobs.c.kind == kind, own[2], has_started)
+        of_client = sa.select(
             count.filter(_OPEN),
-            count.filter(_OPEN, ~jobs.c.is_member),
-            count.filter(_OPEN, own),
-            count.filter(own, jobs.c.created_at > at - timedelta(hours=1)),
-            count.filter(_OPEN, jobs.c.is_member | _WORKS),
-        ).where(jobs.c.kind == kind)
+            count.filter(jobs.c.created_at > self._time(timedelta(hours=1))),
+            sa.func.max(jobs.c.turn).filter(_OPEN | has_started),
+            latest.scalar_subquery(),
+        ).where(*own)
 
         def within(connection: sa.Connection) -> Job:
-            self._lock_queue(connection)
-            total, visitors, mine, hourly, before_members = connection.execute(numbers, self._heard_after).one()
+            self._lock_queue(connection, kind)
+            total, visitors, waiting, at_work = connection.execute(of_all).one()
+            mine, hourly, own_turn, turn = connection.execute(of_client).one()
             if total >= limits.total or (not client.is_member and visitors >= limits.visitors):
                 raise JobRefusedError("full")
             if client.key and mine >= (limits.member if client.is_member else limits.visitor):
@@ -89,13 +107,19 @@ class JobTable(QueryBase):
             if client.key and hourly >= (limits.member_hourly if client.is_member else limits.visitor_hourly):
                 raise JobRefusedError("hourly")
             along()
-            row: dict[str, Any] = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
-                   "teacher_id": teacher_id, "about": dict(about), "request_id": request_id, "language": language(),
-                   "created_at": at, "attempt": int(not total), "is_working": not total, "done": 0, "total": 1,
-                   "ending": None, "problem": ""}  # fmt: skip
-            hidden = {"arguments": dict(arguments), "heard_at": at, "visitor_id": visitor_id, "student_id": student_id}
-            job_id = insert_row(connection, jobs, {**row, **hidden})
-            return Job(id=job_id, **row, before=before_members if client.is_member else total, is_stalled=False)
+            at, starts = self._time(), bool(runner and not waiting and at_work < runner.concurrency)
+            job = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
+                   "teacher_id": teacher_id, "visitor_id": visitor_id, "student_id": student_id, "about": dict(about),
+                   "arguments": dict(arguments), "request_id": request_id, "language": language(), "created_at": at,
+                   "heard_at": at, "attempt": int(starts), "is_working": starts,
+                   "turn": max(turn or 0, -1 if own_turn is None else own_turn + 1), "checkpoint": checkpoint,
+                   "device": device, "memory_bytes": memory_bytes, "form": JOB_FORM, "done": 0, "total": 1,
+                   "problem": ""}  # fmt: skip
+            started = {"started_at": at, "runner": runner.name} if runner and starts else {}
+            connection.execute(sa.insert(jobs).values(job | started))
+            if not starts:
+                self._tell_runners(connection)
+            return _job(connection.execute(self._find, {"job_key": key}).one())
 
         return self.in_transaction(within)
 
@@ -103,83 +127,146 @@ class JobTable(QueryBase):
         """A job with its place; None for an unknown key."""
         if "\0" in key:  # no key has it, and PostgreSQL refuses the query
             return None
-        row = self._fetch_one(_FIND, job_key=key, **self._heard_after)
-        return Job(**row._mapping) if row else None
+        row = self._fetch_one(self._find, job_key=key)
+        return _job(row) if row else None
+
+    def find_numbered(self, job_id: int) -> Job | None:
+        """The job with that id, with its place; None if there is none, or not any more."""
+        row = self._fetch_one(self._found.where(jobs.c.id == job_id))
+        return _job(row) if row else None
+
+    def overdue(self) -> Sequence[Job]:
+        """The jobs that have waited for longer than OVERDUE_AFTER, 200 at most, oldest first."""
+        late = jobs.c.created_at < self._time(OVERDUE_AFTER)
+        rows = self._fetch_all(self._found.where(_OPEN, ~self._works(), late).order_by(jobs.c.id).limit(200))
+        return [_job(row) for row in rows]
 
     def count(self, kind: JobKind) -> int:
         """How many jobs of a kind wait or are at work."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
 
-    def claim(self, kind: JobKind) -> Claimed | None:
-        """Start the first job of a kind, members' jobs first, and return it with its arguments.
+    def count_of_other_forms(self) -> int:
+        """How many jobs wait whose form is not JOB_FORM, so that no runner with this code can do them."""
+        return int(self._fetch_one(sa.select(sa.func.count()).where(_OPEN, jobs.c.form != JOB_FORM))[0])
 
-        None if one is at work, or none waits. A job that gave no sign of life for SILENT_AFTER starts again; after
-        MAX_ATTEMPTS starts it is lost.
+    def claim(self, kind: JobKind, runner: Runner) -> Claimed | None:
+        """Start the first job of a kind whose needs a runner meets, and return it with its arguments.
+
+        Members' jobs go first, then the earliest turn, then whichever was queued first. None if no such job waits, or
+        as many as the runner does at a time are at work there. A job that gave no sign of life for SILENT_AFTER starts
+        again; after MAX_ATTEMPTS starts it is lost.
         """
-        if not self.count(kind):  # the usual case once a job has ended: nobody has to wait for the lock of the queue
+        first = (
+            sa.select(jobs.c.id, jobs.c.is_working, jobs.c.attempt)
+            .where(jobs.c.kind == kind, _OPEN, ~self._works(), _suits(runner))
+            .order_by(jobs.c.is_member.desc(), jobs.c.turn, jobs.c.id)
+            .limit(1)
+        )
+        at_work = sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN, self._is_at(runner))
+        first = first.where(at_work.scalar_subquery() < runner.concurrency)
+        if self._fetch_one(first) is None:  # the usual case: nobody has to wait for the lock of the queue
             return None
-        of_kind, at = (jobs.c.kind == kind) & _OPEN, self.now()
-        is_lost = ~_WORKS & jobs.c.is_working & (jobs.c.attempt >= MAX_ATTEMPTS)
-        lost = sa.update(jobs).where(of_kind, is_lost).values(ending="lost", is_working=False)
-        first = sa.select(jobs.c.id, _WORKS.label("works")).where(of_kind).limit(1)
-        first = first.order_by(_WORKS.desc(), jobs.c.is_member.desc(), jobs.c.id)
-        started = {"is_working": True, "heard_at": at, "attempt": jobs.c.attempt + 1}
+        started = {"is_working": True, "heard_at": self._time(), "started_at": self._time(), "runner": runner.name,
+                   "attempt": jobs.c.attempt + 1}  # fmt: skip
+        lost = {"ending": "lost", "is_working": False, "heard_at": self._time()}
 
         def within(connection: sa.Connection) -> Claimed | None:
-            self._lock_queue(connection)
-            connection.execute(lost, self._heard_after)
-            row = connection.execute(first, self._heard_after).one_or_none()
-            if row is None or row.works:
-                return None
-            start = sa.update(jobs).where(jobs.c.id == row.id).values(started).returning(*_SHOWN, jobs.c.arguments)
-            *shown, arguments = connection.execute(start).one()
-            names = (column.name for column in _SHOWN)
-            return Job(**dict(zip(names, shown, strict=True)), is_working=True, before=0, is_stalled=False), arguments
+            self._lock_queue(connection, kind)
+            while row := connection.execute(first).one_or_none():
+                if row.is_working and row.attempt >= MAX_ATTEMPTS:
+                    connection.execute(sa.update(jobs).where(jobs.c.id == row.id).values(lost))
+                    continue
+                start = sa.update(jobs).where(jobs.c.id == row.id).values(started).returning(*_SHOWN, jobs.c.arguments)
+                *shown, arguments = connection.execute(start).one()
+                values = dict(zip((column.name for column in _SHOWN), shown, strict=True))
+                return Job(**values, is_working=True, before=0, is_stalled=False, is_overdue=False), arguments
+            return None
 
         return self.in_transaction(within)
 
+    def await_job(self, seconds: float) -> None:
+        """Wait until a job may have been queued, for `seconds` at most. For one thread of a process.
+
+        PostgreSQL tells it, on a connection that is open only for that. Where that connection is lost, or a PgBouncer
+        passes nothing on, the time is waited out.
+        """
+        if not self._is_postgresql:
+            time.sleep(seconds)
+            return
+        try:
+            if self._listening is None:
+                self._listening, self._listened_at = self.single_engine.connect(), time.monotonic()
+                self._listening.detach()
+                self._listening.exec_driver_sql(f"LISTEN {CHANNEL}")
+                return  # nobody was told of what was queued until now
+            if time.monotonic() - self._listened_at > LISTEN_AGAIN_AFTER_S:
+                self._listening.exec_driver_sql(f"LISTEN {CHANNEL}")
+                self._listened_at = time.monotonic()
+            connection = cast("psycopg.Connection[Any]", self._listening.connection.dbapi_connection)
+            for _told in connection.notifies(timeout=seconds, stop_after=1):
+                pass
+        except (sa.exc.SQLAlchemyError, psycopg.Error):  # the next call connects again
+            self.stop_listening()
+            time.sleep(seconds)
+
+    def stop_listening(self) -> None:
+        """Close the connection on which `await_job` waits, if it is open."""
+        if self._listening:
+            with suppress(sa.exc.SQLAlchemyError, psycopg.Error):
+                self._listening.close()
+        self._listening = None
+
     def beat(self, job: Job, done: int, total: int) -> bool:
         """Store a sign of life and the progress; False if the job has ended or was started again elsewhere."""
-        return self._update(job, heard_at=self.now(), done=done, total=total)
+        return self._update(job, heard_at=self._time(), done=done, total=total)
 
-    def must_give_way(self, job: Job) -> bool:
-        """Whether a member's job of the same kind has waited for more than GIVES_WAY_AFTER."""
+    def must_give_way(self, job: Job, runner: Runner) -> bool:
+        """Whether a member's job of the same kind, which the runner could do, has waited for over GIVES_WAY_AFTER."""
         waits = sa.exists().where(
             jobs.c.kind == job.kind,
             _OPEN,
             jobs.c.is_member,
             ~jobs.c.is_working,
-            jobs.c.created_at < self.now() - GIVES_WAY_AFTER,
+            jobs.c.created_at < self._time(GIVES_WAY_AFTER),
+            _suits(runner),
         )
         return bool(self._fetch_one(sa.select(waits))[0])
 
     def put_back(self, job: Job) -> None:
-        """Let a job that was started wait again; this start does not count."""
-        self._update(job, is_working=False, done=0, attempt=job.attempt - 1)
+        """Let a job that was started wait again in its turn; this start does not count. Runners are told of it."""
+        waits = {"is_working": False, "done": 0, "attempt": job.attempt - 1, "started_at": None, "runner": ""}
 
-    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"") -> None:
+        def within(connection: sa.Connection) -> None:
+            if self._update(job, **waits):
+                self._tell_runners(connection)
+
+        self.in_transaction(within)
+
+    def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"", reason: str = "") -> None:
         """Store the result of a job and how it has ended, unless it has ended already or was started again elsewhere.
 
         In one transaction, but for the pieces of a large result. `problem` is the sentence for a job that has failed,
-        cut after MAX_PROBLEM characters.
+        cut after MAX_PROBLEM characters; `reason` is the same as a word.
         """
-        insist(lambda: self._finish(job, ending, problem, result))
+        insist(lambda: self._finish(job, ending, problem, result, reason))
 
-    def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result) -> None:
+    def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
         """Store each whole piece of a result in its own transaction, then the rest with the ending."""
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
         for number, piece in enumerate(pieces):
             self._store_piece(job, number, piece)
+        ended = {"ending": ending, "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
+        done_by = sa.update(runners).where(runners.c.name == job.runner)
 
         def within(_connection: sa.Connection) -> None:
-            at = self.now()
-            if not self._update(job, ending=ending, problem=problem[:MAX_PROBLEM], is_working=False, heard_at=at):
+            if not self._update(job, heard_at=self._time(), **ended):
                 return
             if rest:
                 self._store_piece(job, len(pieces), rest)
             if store_result:
                 store_result()
+            self._execute(done_by.values(jobs_done=runners.c.jobs_done + 1))
 
         self.in_transaction(within)
 
@@ -188,10 +275,51 @@ class JobTable(QueryBase):
         piece = {"job_id": job.id, "attempt": job.attempt, "number": number, "data": data}
         self._execute(self._insert_into(job_pieces).values(piece).on_conflict_do_nothing())
 
-    def cancel(self, job: Job) -> None:
-        """End a job that waits or is at work, which its process then notices."""
-        ended = {"ending": "cancelled", "is_working": False, "heard_at": self.now()}
-        self._execute(sa.update(jobs).where(jobs.c.id == job.id, _OPEN).values(ended))
+    def refuse(self, job: Job, problem: str, reason: str) -> None:
+        """Let a job fail that waits; nothing happens to one that is at work or has ended."""
+        waits = (jobs.c.id == job.id, _OPEN, ~self._works())
+        failed = {"ending": "failed", "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
+        self._execute(sa.update(jobs).where(*waits).values(heard_at=self._time(), **failed))
+
+    def cancel(self, job: Job) -> bool:
+        """End a job that waits or is at work, which its process then notices; False for one that has ended already.
+
+        If it was never started, its client's later jobs of that kind move up by a turn.
+        """
+        end = sa.update(jobs).where(jobs.c.id == job.id, _OPEN).returning(jobs.c.turn, jobs.c.started_at)
+        end = end.values(ending="cancelled", is_working=False, heard_at=self._time())
+        own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
+
+        def within(connection: sa.Connection) -> bool:
+            self._lock_queue(connection, job.kind)
+            row = connection.execute(end).one_or_none()
+            if row and row.started_at is None:
+                later = sa.update(jobs).where(*own, _OPEN, jobs.c.turn > row.turn)
+                connection.execute(later.values(turn=jobs.c.turn - 1))
+            return row is not None
+
+        return self.in_transaction(within)
+
+    def retry(self, job: Job) -> bool:
+        """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it.
+
+        False, and nothing changes, for any other job, and for one that ended more than JOB_RETENTION ago, whose
+        arguments are or will be deleted. Its starts go on being counted: if its runner falls silent once it has been
+        started MAX_ATTEMPTS times, it is lost at once. The sentence that a run has failed with is deleted, too.
+        """
+        failed = (jobs.c.ending.in_(("failed", "lost")), jobs.c.heard_at >= self._time(JOB_RETENTION))
+        again = {"ending": None, "problem": "", "reason": "", "done": 0, "started_at": None, "runner": "",
+                 "created_at": self._time(), "heard_at": self._time()}  # fmt: skip
+        retried = sa.update(jobs).where(jobs.c.id == job.id, ~jobs.c.key.startswith(_FORGOTTEN), *failed)
+
+        def within(connection: sa.Connection) -> bool:
+            if not connection.execute(retried.values(again)).rowcount:
+                return False
+            connection.execute(sa.update(runs).where(runs.c.id == job.key).values(problem=None))
+            self._tell_runners(connection)
+            return True
+
+        return self.in_transaction(within)
 
     def result(self, job: Job) -> bytes:
         """What a job that is ready has given."""
@@ -207,21 +335,128 @@ class JobTable(QueryBase):
 
     def delete(self, job: Job) -> None:
         """Delete a job with its arguments and its result, whatever it is doing."""
-        self._execute(sa.delete(jobs).where(jobs.c.id == job.id))
+        with self.transaction():
+            self.cancel(job)
+            self._execute(sa.delete(jobs).where(jobs.c.id == job.id))
 
     def delete_expired(self) -> None:
-        """Delete the jobs that ended more than JOB_RETENTION ago, with their results."""
-        self._execute(sa.delete(jobs).where(~_OPEN, jobs.c.heard_at < self.now() - JOB_RETENTION))
+        """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long.
+
+        Of a job that ended more than JOB_RETENTION ago, delete the result and the arguments, what it was about, and
+        whose it was; it gets another key, so that it cannot be found any more.
+        """
+        forgotten = {"key": self._new_key(), "client": "", "teacher_id": None, "visitor_id": None, "student_id": None,
+                     "about": {}, "arguments": {}}  # fmt: skip
+        is_forgotten = jobs.c.key.startswith(_FORGOTTEN)
+        is_past = (~_OPEN, jobs.c.heard_at < self._time(JOB_RETENTION), ~is_forgotten)
+        with self.transaction():
+            self._execute(sa.update(jobs).where(*is_past).values(forgotten))
+            of_forgotten = job_pieces.c.job_id.in_(sa.select(jobs.c.id).where(is_forgotten))
+            self._execute(sa.delete(job_pieces).where(of_forgotten))
+            self._execute(sa.delete(jobs).where(~_OPEN, jobs.c.heard_at < self._time(ROW_RETENTION)))
+            self._execute(sa.delete(runners).where(runners.c.heard_at < self._time(ROW_RETENTION)))
+
+    # Runners
+
+    def sign_on(self, runner: Runner) -> None:
+        """Store what a runner is, with a sign of life; of one that has signed on before, what has changed since.
+
+        When it started and how many jobs it has done stay as they are until `sign_off`.
+        """
+        said = {"is_web": runner.is_web, "kinds": list(runner.kinds), "device": runner.device,
+                "device_name": runner.device_name, "memory_bytes": runner.memory_bytes,
+                "concurrency": runner.concurrency, "checkpoints": [dict(each) for each in runner.checkpoints],
+                "form": runner.form, "version": runner.version, "heard_at": self._time()}  # fmt: skip
+        new = {"name": runner.name, "started_at": self._time(), "jobs_done": 0, **said}
+        insert = self._insert_into(runners).values(new)
+        self._execute(insert.on_conflict_do_update(index_elements=[runners.c.name], set_=said))
+
+    def sign_off(self, name: str) -> None:
+        """Delete a runner; jobs at work there count as silent, so that they start again at once."""
+        silent = self._time(2 * SILENT_AFTER)
+        with self.transaction():
+            self._execute(sa.delete(runners).where(runners.c.name == name))
+            self._execute(
+                sa.update(jobs).where(_OPEN, jobs.c.is_working, jobs.c.runner == name).values(heard_at=silent)
+            )
+
+    def runners(self) -> tuple[Runner, ...]:
+        """Every runner of the last day by name, alive or not."""
+        alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
+        rows = self._fetch_all(
+            sa.select(runners, (runners.c.heard_at >= alive_after).label("is_alive")).order_by("name")
+        )
+        return tuple(Runner(**{**row._mapping, "kinds": tuple(row.kinds)}) for row in rows)
+
+    # What the queries share
 
     def _update(self, job: Job, **values: Any) -> bool:
         """Change a job, and return True, if it is at work by this start; else return False."""
-        current = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.is_working)
-        return self._execute(sa.update(jobs).where(*current).values(values)) == 1
+        start = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.runner == job.runner, jobs.c.is_working)
+        return self._execute(sa.update(jobs).where(*start).values(values)) == 1
 
-    @property
-    def _heard_after(self) -> dict[str, datetime]:
-        return {"heard_after": self.now() - SILENT_AFTER}
+    def _time(self, ago: timedelta = timedelta()) -> sa.ColumnElement[Any]:
+        """The time that was `ago` when a statement with this is executed."""
+        if self._is_postgresql:
+            return sa.func.clock_timestamp() - sa.literal(ago, sa.Interval())
+        return sa.bindparam(None, callable_=lambda: self.now() - ago, type_=UtcDateTime(), unique=True)
 
-    def _lock_queue(self, connection: sa.Connection) -> None:
-        if self.engine.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
+    def _works(self, table: sa.FromClause = jobs) -> sa.ColumnElement[bool]:
+        """Whether a job is at work, and was heard of within SILENT_AFTER."""
+        return table.c.is_working & (table.c.heard_at >= self._time(SILENT_AFTER))
+
+    def _is_at(self, runner: Runner | None) -> sa.ColumnElement[bool]:
+        """Whether a job is at work on a runner."""
+        return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
+
+    def _build_found(self) -> sa.Select[Any]:
+        """A query of jobs with their places, as `_job` takes its rows."""
+        waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
+        rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
+        is_earlier = (_OTHER.c.is_member & ~jobs.c.is_member) | (
+            (_OTHER.c.is_member == jobs.c.is_member)
+            & (sa.tuple_(_OTHER.c.turn, _OTHER.c.id) < sa.tuple_(jobs.c.turn, jobs.c.id))
+        )
+        before = sa.select(sa.func.count()).where(*rivals, other_works | is_earlier).scalar_subquery()
+        return sa.select(
+            *_SHOWN,
+            self._works().label("is_working"),
+            sa.case((waits, before), else_=0).label("before"),
+            (waits & ~sa.exists().where(*rivals, other_works)).label("is_stalled"),
+            (waits & (jobs.c.created_at < self._time(OVERDUE_AFTER))).label("is_overdue"),
+        )
+
+    def _lock_queue(self, connection: sa.Connection, kind: JobKind) -> None:
+        if self._is_postgresql:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK, sa.func.hashtext(kind))))
+
+    def _tell_runners(self, connection: sa.Connection) -> None:
+        """Wake the runners that wait for a job, once the transaction is committed."""
+        if self._is_postgresql:
+            connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
+
+    def _new_key(self) -> sa.ColumnElement[str]:
+        """A random key for each row of a statement, by which nobody finds a job."""
+        random = (
+            sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text))
+            if self._is_postgresql
+            else (sa.func.hex(sa.func.randomblob(16)))
+        )
+        return _FORGOTTEN + sa.func.substr(random, 2, 31)
+
+
+def _job(row: Any) -> Job:
+    return Job(**row._mapping)
+
+
+def _suits(runner: Runner) -> sa.ColumnElement[bool]:
+    """Whether a runner meets what a job needs; see `unmet_need`. Web processes take every job of their form."""
+    is_ours = jobs.c.form == runner.form
+    if runner.is_web:
+        return is_ours
+    return (
+        is_ours
+        & jobs.c.checkpoint.in_(["", *runner.checkpoint_keys])
+        & jobs.c.device.in_(["", runner.device_kind])
+        & (jobs.c.memory_bytes <= runner.memory_bytes)
+    )

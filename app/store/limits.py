@@ -19,10 +19,10 @@ import sqlalchemy as sa
 from psycopg.abc import PQGen
 
 CONNECT_LIMIT_S = 5
-STATEMENT_LIMIT_S = 8  # counted by the server
+STATEMENT_LIMIT_S = 8  # counted by the server, as is a pause between two statements of a transaction, which has locks
 ANSWER_LIMIT_S = 10.0  # counted here: a server that hangs counts nothing
 POOL_LIMIT_S = 5  # for a connection that others hold
-STORED_AGAIN_AFTER_S = (1, 5, 20)  # in which a database may recover
+STORED_AGAIN_AFTER_S = (0.5,) * 60  # in which a database may recover; a runner does nothing else meanwhile
 HEALTH_LIMIT_S = 3
 HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: on SQLite each waits for whoever writes
 ROOM_NEEDED_BYTES = 8_000_000  # SQLite's log grows to half of it before it is written back
@@ -52,16 +52,25 @@ class LimitedConnection(psycopg.Connection[Any]):
             raise
 
 
-def limit_postgresql(engine: sa.Engine) -> None:
-    """Let every new connection of this engine give up after the limits above."""
+def limit_postgresql(engine: sa.Engine, name: str) -> None:
+    """Let every new connection of this engine have that name, and give up after the limits above."""
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        connection = LimitedConnection.connect(*arguments, **{**_PARAMETERS, **parameters})
+        connection = LimitedConnection.connect(*arguments, **{**_PARAMETERS, **parameters, "application_name": name})
         with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = {1000 * STATEMENT_LIMIT_S}")
+            cursor.execute(_set_limits(STATEMENT_LIMIT_S))
         connection.commit()
         return connection
+
+
+def _set_limits(seconds: float) -> str:
+    """Two statements that limit statements and pauses of transactions; 0 is no limit.
+
+    Without the second, a process that stands still in a transaction would keep others from its locks until it goes on.
+    """
+    milliseconds = round(1000 * seconds)
+    return f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
 
 
 @contextmanager
@@ -75,7 +84,7 @@ def without_limits(connection: sa.Connection) -> Iterator[None]:
         yield
         return
     raw.answer_limit_s = None
-    connection.exec_driver_sql("SET statement_timeout = 0")
+    connection.exec_driver_sql(_set_limits(0))
     connection.commit()
     try:
         yield
@@ -83,7 +92,7 @@ def without_limits(connection: sa.Connection) -> Iterator[None]:
         raw.answer_limit_s = ANSWER_LIMIT_S
         if not raw.closed:
             connection.rollback()
-            connection.exec_driver_sql(f"SET statement_timeout = {1000 * STATEMENT_LIMIT_S}")
+            connection.exec_driver_sql(_set_limits(STATEMENT_LIMIT_S))
             connection.commit()
 
 

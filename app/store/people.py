@@ -31,12 +31,16 @@ MAX_MAILED_LINKS = 3  # for one teacher within MAILED_LINK_LIFETIME
 
 @dataclass(frozen=True)
 class Teacher:
-    """Somebody with an account. Without a password (None) they cannot sign in yet."""
+    """Somebody with an account. Without a password (None) they cannot sign in yet.
+
+    An operator also looks after the installation: its machines, runners and jobs, those of other teachers too.
+    """
 
     id: int
     email: str
     name: str
     password_hash: str | None
+    is_operator: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,15 @@ class People(QueryBase):
         with self.transaction() as connection:
             teacher_id = connection.scalar(insert.returning(teachers.c.id))
         return None if teacher_id is None else self.find_teacher(email)
+
+    def operators(self) -> tuple[Teacher, ...]:
+        """The teachers who are operators, the oldest account first."""
+        query = sa.select(*columns(teachers, Teacher)).where(teachers.c.is_operator).order_by(teachers.c.id)
+        return tuple(from_row(Teacher, row) for row in self._fetch_all(query))
+
+    def set_operator(self, teacher: Teacher, is_operator: bool) -> None:
+        """Make a teacher an operator, or no longer one."""
+        self._execute(sa.update(teachers).where(teachers.c.id == teacher.id).values(is_operator=is_operator))
 
     # Account links
 
@@ -132,9 +145,10 @@ class People(QueryBase):
     ) -> Teacher | None:
         """Use a link up and do what it is for; None, and nothing changes, if somebody else has just used it.
 
-        A teacher with that e-mail address and name is added if there is none. A password hash, if given, is stored with
-        the name (unless that is empty): then all their sessions end, and their other "reset" links and every "setup"
-        link are void. A link with a course puts them on its staff. Whether the link has expired is not checked again.
+        A teacher with that e-mail address and name is added if there is none. A "setup" link makes them an operator. A
+        password hash, if given, is stored with the name (unless that is empty): then all their sessions end, and their
+        other "reset" links and every "setup" link are void. A link with a course puts them on its staff. Whether the
+        link has expired is not checked again.
         """
         with self.transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
@@ -144,6 +158,8 @@ class People(QueryBase):
             if teacher_id is None:
                 row = {"email": email.lower(), "name": name, "created_at": self.now()}
                 teacher_id = insert_row(connection, teachers, row)
+            if link.kind == "setup":
+                connection.execute(sa.update(teachers).where(teachers.c.id == teacher_id).values(is_operator=True))
             if password_hash:
                 self._set_password(connection, teacher_id, name, password_hash)
                 self._void_links(connection, "reset", account_links.c.email == email.lower())

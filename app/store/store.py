@@ -20,12 +20,13 @@ from .activities import Activities, keep_snapshots
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
-from .database import migration_transaction, open_engine, prepare_tables
+from .database import ProcessRole, connection_name, migration_transaction, open_engine, prepare_tables
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import check_room, tolerated_failure
 from .live import Live
+from .machines import Machines
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -76,19 +77,28 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
-    `folder` is the data folder, with the secret key, which is made where there is none; raises SecretFileError.
-    `workers` are the processes that share the connections that the server allows. `clock` gives the times that are
-    stored.
+    The secret key is in `key_file`, or if that is empty in the data folder `folder`, made where there is none; raises
+    SecretFileError. `processes` are those that share the connections that the server allows. `clock` gives the times
+    that are stored. On PostgreSQL, `role` and the mark of the key are in the names of the connections (`other_keys`).
 
     The store itself has the queries on visitors, runs and imported models. The others are grouped:
     `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
     """
 
-    def __init__(self, url: str, folder: Path, workers: int = 1, clock: Clock = utc_now) -> None:
-        engine = open_engine(url, workers)
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        processes: int = 1,
+        clock: Clock = utc_now,
+        key_file: str = "",
+        role: ProcessRole = "command",
+    ) -> None:
+        key = SecretKey(read_or_make_secret(folder, key_file))
+        engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
-        self.key = SecretKey(read_or_make_secret(folder))
+        self.key = key
         try:
             with migration_transaction(engine) as connection:
                 prepare_tables(connection)
@@ -108,10 +118,12 @@ class Store(QueryBase):
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
+        self.machines = Machines(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
         """Close every connection, and the file by which processes take turns."""
+        self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:
             self._commits.lock.close()

@@ -27,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -116,7 +117,7 @@ runs = Table(
 jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     "jobs",
     metadata,
-    Column("id", Integer, primary_key=True),  # their order
+    Column("id", Integer, primary_key=True),
     Column("key", String(32), nullable=False, unique=True),  # part of the job's address; of a run, its id
     Column("kind", String(20), nullable=False),
     Column("client", String(100), nullable=False),  # whose it is: a network, or a member such as "teacher 3"
@@ -129,16 +130,46 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     Column("request_id", String(20), nullable=False),  # for lines of the log
     Column("language", String(20), nullable=False),  # of what it makes, and of its sentences
     Column("created_at", UtcDateTime, nullable=False),
-    Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life
+    Column("started_at", UtcDateTime),  # the newest start; null before the first, and for one that was put back
+    Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life; of a job that has ended, its end
     Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
     Column("is_working", Boolean, nullable=False, default=False),
+    Column("runner", Text, nullable=False, server_default=""),  # which runner started it last
+    Column("turn", Integer, nullable=False, server_default="0"),  # its round, of which each client has one job
+    Column("checkpoint", String(100), nullable=False, server_default=""),  # the key of the weights it needs, if any
+    Column("device", String(20), nullable=False, server_default=""),  # the kind it needs, such as cuda; empty for any
+    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),  # that it needs; 0 if unknown
+    Column("form", Integer, nullable=False, server_default="1"),  # of its arguments; see JOB_FORM
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
     Column("ending", String(10)),  # null while it waits or is at work
-    Column("problem", String(MAX_PROBLEM), nullable=False),
+    Column("problem", String(MAX_PROBLEM), nullable=False),  # for whoever asked for it: may quote what they typed
+    Column("reason", String(20), nullable=False, server_default=""),  # why it has failed, without what anybody typed
     sqlite_autoincrement=True,
 )
 Index(None, jobs.c.kind, jobs.c.ending)
+Index(None, jobs.c.client, jobs.c.kind)
+_HAS_STARTED = jobs.c.started_at.is_not(None)
+Index("ix_jobs_started", jobs.c.kind, jobs.c.is_member, jobs.c.turn,
+      sqlite_where=_HAS_STARTED, postgresql_where=_HAS_STARTED)  # fmt: skip
+
+runners = Table(  # who does jobs; see app/machine/jobs.py
+    "runners",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("is_web", Boolean, nullable=False),  # web processes, which do jobs when they are asked for something
+    Column("kinds", JSON, nullable=False),
+    Column("device", String(20), nullable=False),  # such as cpu or cuda:0
+    Column("device_name", String(200), nullable=False),
+    Column("memory_bytes", BigInteger, nullable=False),
+    Column("concurrency", Integer, nullable=False),  # how many jobs of a kind it does at a time
+    Column("checkpoints", JSON, nullable=False),  # what it says of each
+    Column("form", Integer, nullable=False),
+    Column("version", String(20), nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("heard_at", UtcDateTime, nullable=False),  # its last sign of life
+    Column("jobs_done", Integer, nullable=False),
+)
 
 job_pieces = Table(  # the result of a job
     "job_pieces",
@@ -149,8 +180,8 @@ job_pieces = Table(  # the result of a job
     Column("data", LargeBinary, nullable=False),
 )
 
-# What has no meaning an hour later, and is left out of backups.
-PASSING_TABLES = frozenset({jobs.name, job_pieces.name})
+# What has no meaning a day later, and is left out of backups.
+PASSING_TABLES = frozenset({jobs.name, job_pieces.name, runners.name})
 # What earlier migrations had, and backups of them have.
 FORMER_TABLES = frozenset({"practice_drafts", "practice_attempts", "class_drafts", "class_attempts"})
 
@@ -175,6 +206,7 @@ teachers = Table(
     Column("name", String(100), nullable=False),
     Column("password_hash", String(200)),  # null until a password is set through an account link
     Column("created_at", UtcDateTime, nullable=False),
+    Column("is_operator", Boolean, nullable=False, server_default=false()),  # sees machines, runners and all jobs
     sqlite_autoincrement=True,
 )
 

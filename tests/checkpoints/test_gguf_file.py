@@ -11,7 +11,7 @@ import torch
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
 from app.checkpoints.gguf_file import read_index
-from app.checkpoints.sources import SMOLLM2, open_checkpoint, smollm2_file
+from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint, smollm2_file
 from app.settings import PROJECT
 from tests.helpers.small_checkpoints import permuted, small_model, write_gguf
 
@@ -80,12 +80,40 @@ def test_the_rope_factors_of_llama_3_are_recognized(tmp_path: Path) -> None:
     ],
 )
 def test_metadata_that_a_run_cannot_follow_is_refused_by_name(
-    stated: dict[str, object], named: str, tmp_path: Path
+    stated: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
-    """Scaling, experts, adapters, files in parts."""
+    """Scaling, experts, adapters, a piece without the name of one."""
     model = small_model("llama", attention_bias=False, mlp_bias=False)
     with pytest.raises(CheckpointError, match=named):
         opened(write_gguf(model, tmp_path / "model.gguf", **stated))
+
+
+def test_a_file_in_pieces_has_the_weights_of_the_whole(tmp_path: Path) -> None:
+    """Opened by its first piece or its folder, and listed once; other pieces, and too few of them, are refused."""
+    model = small_model("qwen2")
+    whole = opened(write_gguf(model, tmp_path / "model.gguf"))
+    (tmp_path / "pieces").mkdir()
+    first = write_gguf(model, tmp_path / "pieces" / "model.gguf", split_after=9)
+    pieces = sorted(first.parent.iterdir())
+    assert len(pieces) == 3
+    for checkpoint in (opened(first), open_checkpoint(first.parent, [first.parent])):
+        for layer in (0, 1):
+            ours, theirs = (vars(each.layer_weights(layer)) for each in (checkpoint, whole))
+            same = [torch.equal(ours[name], theirs[name]) for name in ours if isinstance(ours[name], torch.Tensor)]
+            assert all(same)
+            assert len(same) > 8
+        assert torch.equal(checkpoint.output_rows(slice(5, 9)), whole.output_rows(slice(5, 9)))
+    assert [(each.name, each.source) for each in listed_checkpoints([first.parent]) if each.key != SMOLLM2] == [
+        ("model", str(first))
+    ]
+    with pytest.raises(CheckpointError):
+        opened(pieces[1])
+    pieces[2].write_bytes(pieces[1].read_bytes())
+    with pytest.raises(CheckpointError):
+        opened(first)
+    pieces[2].unlink()
+    with pytest.raises(CheckpointError):
+        opened(first)
 
 
 @pytest.mark.slow

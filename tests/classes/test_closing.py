@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -63,6 +63,31 @@ class Lesson(RunningActivity):
 def lesson(library: Library, store: Store) -> Lesson:
     """Marks are shown at the end, and two attempts are allowed."""
     return Lesson(library, store, Policies(feedback="after_close", max_attempts=2))
+
+
+def test_processes_that_settle_an_activity_together_share_the_work(
+    lesson: Lesson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each begins with other students, and passes over those whom another one has done meanwhile."""
+    monkeypatch.setattr(closing, "STUDENTS_AT_A_TIME", 1)
+    for number in range(12):
+        lesson.type(lesson.student(f"Student {number}"), KEY)
+    activity, orders = lesson.end(), list[list[int]]()
+
+    def note(_closing: Closing, _activity: Activity, students: Sequence[int]) -> bool:
+        orders[-1] += students
+        return True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Closing, "_auto_submit", note)
+        patch.setattr(type(lesson.store.activities), "note_auto_submitted", lambda *_: None)
+        for _process in range(4):
+            orders.append([])
+            Closing(lesson.library, lesson.store).settle(activity)
+    assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(orders[0]))}
+    assert len({tuple(order) for order in orders}) > 1
+    lesson.settle()
+    assert len(lesson.attempts()) == 12
 
 
 def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock: Clock) -> None:

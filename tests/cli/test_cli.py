@@ -228,11 +228,14 @@ def test_a_head_is_run_for_real(config: Path) -> None:
 
 
 def test_a_head_of_a_checkpoint_reads_a_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Tokens, each parameter as stored and as used, shapes and strongest keys; the file has the tensors in float32."""
-    options = ["--weights", "smollm2", "--text", "The cat sat because it", "--head", "8", "--layer", "0"]
+    """Tokens, each parameter as stored and as used, shapes and strongest keys; the file has the tensors in float32.
+
+    Positions count from 1 as on the page, those of JSON and of the arrays from 0.
+    """
+    options = ["--weights", "smollm2", "--text", "The cat saw a cat", "--head", "8", "--layer", "0"]
     main(["run", *options, "--save", str(tmp_path / "head.npz")])
     printed = capsys.readouterr().out
-    assert "The  ␣cat  ␣sat  ␣because  ␣it" in printed
+    assert "The  ␣cat  ␣saw  ␣a  ␣cat" in printed
     assert re.search(r"W_K +blk\.0\.attn_k\.weight +192 × 576 .* 128 .* 191, .* 576 × 64", printed)
     assert re.search(r"queries +5 × 64", printed)
     with numpy.load(tmp_path / "head.npz") as saved:
@@ -241,7 +244,11 @@ def test_a_head_of_a_checkpoint_reads_a_text(capsys: pytest.CaptureFixture[str],
     main(["run", *options, "--json"])
     result = json.loads(capsys.readouterr().out)
     assert [keys[0]["key"] for keys in result["strongest"]] == strongest.tolist()
-    assert [token["text"] for token in result["tokens"]] == ["The", "␣cat", "␣sat", "␣because", "␣it"]
+    texts = [token["text"] for token in result["tokens"]]
+    assert texts == ["The", "␣cat", "␣saw", "␣a", "␣cat"]
+    rows = re.findall(r"(?m)^  (\d) (␣?\w+) +(␣?\w+)(?: \((\d)\))? \d+%", printed.split(":")[-1])
+    names = [(texts[key], str(key + 1) if texts[key] == "␣cat" else "") for key in strongest]
+    assert rows == [(str(at + 1), text, *name) for at, (text, name) in enumerate(zip(texts, names, strict=True))]
 
 
 @pytest.mark.slow

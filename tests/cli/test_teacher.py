@@ -104,3 +104,28 @@ def test_the_terminal_makes_and_removes_a_sample_course(
     cli.main(("sample-course", ADA, "--remove"))
     assert store.courses.taught_by(ada) == ()
     store.close()
+
+
+def test_the_terminal_makes_operators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It lists them without an address; what it can't do, it refuses, and nothing changes."""
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+    def operators() -> list[str]:
+        capsys.readouterr()
+        cli.main(("teacher", "operator"))
+        return [line for line in capsys.readouterr().out.splitlines() if "@" in line]
+
+    assert operators() == []
+    for email in (ADA, "bo@example.org"):
+        cli.main(("teacher", "add", email))
+        cli.main(("teacher", "operator", email))
+    assert operators() == [ADA, "bo@example.org"]
+    cli.main(("teacher", "operator", ADA, "--remove"))
+    for refused in (("operator", "eve@example.org"), ("operator", "--remove"), ("reset", ADA, "--remove"), ("add",)):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(("teacher", *refused))
+        assert ended.value.code == 2
+    assert operators() == ["bo@example.org"]

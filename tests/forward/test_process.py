@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.lines import ForwardError
-from app.forward.process import HeadRunner, RunnerBusy, RunnerFailed, RunTooLong
-from app.machine import work_queue
-from app.machine.work_queue import THE_APP, Client, WorkQueue
+from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
+from app.machine.jobs import JobStoppedError
 from app.models.read_config import build_architecture
 
 LLAMA = build_architecture(
@@ -36,7 +36,7 @@ LONG = 8192  # tokens whose N × N weights take long enough to be interrupted, a
 
 @pytest.fixture(scope="module")
 def shared_runner() -> Iterator[HeadRunner]:
-    runner = HeadRunner(max_waiting=0, start_limit_s=600)
+    runner = HeadRunner(start_limit_s=600)
     yield runner
     runner.close()
 
@@ -51,41 +51,23 @@ def child() -> int | None:
     return next((process.pid for process in multiprocessing.active_children()), None)
 
 
-def in_the_background(runner: HeadRunner, client: Client = THE_APP) -> tuple[threading.Thread, list[BaseException]]:
+def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseException]]:
     """A long run in a thread of its own, waited for until its child is at work."""
     caught: list[BaseException] = []
 
     def work() -> None:
         try:
-            runner.run(LLAMA, LONG, client=client)
+            runner.run(LLAMA, LONG)
         except Exception as problem:
             caught.append(problem)
 
     runner.run(LLAMA, 2)
     thread = threading.Thread(target=work)
     thread.start()
-    while not len(runner._queue):
+    while runner._idle.qsize() == len(runner._children):
         time.sleep(0.01)
     time.sleep(0.1)
     return thread, caught
-
-
-def test_visitors_leave_places_to_members() -> None:
-    """Of the 21 places of a single worker a network takes 7 and all visitors 14; of 6 of a worker, 2 and 4."""
-    for places, of_network, of_visitors in ((21, 7, 14), (6, 2, 4), (1, 1, 1)):
-        queue = HeadRunner(max_waiting=places - 1)._queue
-        assert (queue._of_visitor, queue._for_visitors) == (of_network, of_visitors)
-
-
-@pytest.mark.slow
-def test_a_visitors_long_run_ends_for_a_student(runner: HeadRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits gets their result, and the visitor is told that there are too many runs."""
-    monkeypatch.setattr(runner, "_queue", WorkQueue(3, reserved=1, of_visitor=1))
-    monkeypatch.setattr(work_queue, "MEMBER_WAIT_S", 0.0)
-    thread, caught = in_the_background(runner, Client("192.0.2.1", is_member=False))
-    assert runner.run(LLAMA, 2, client=Client("student 1")).agrees
-    thread.join()
-    assert [type(problem) for problem in caught] == [RunnerBusy]
 
 
 def test_a_run_gives_plain_data(runner: HeadRunner) -> None:
@@ -140,13 +122,70 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
 
 
 @pytest.mark.slow
-def test_a_call_beyond_those_that_may_wait_is_told_so_at_once(runner: HeadRunner) -> None:
-    """With one head running and no queue slot, the second call raises at once."""
+def test_a_real_head_is_cancelled_while_the_layers_below_run(runner: HeadRunner) -> None:
+    """Its child is gone after the next layer at the latest, and another one answers."""
+    layers = list[int]()
+
+    def check() -> None:
+        if layers and layers[-1] >= 2:
+            raise JobStoppedError
+
+    with pytest.raises(JobStoppedError):
+        runner.run_real_head(
+            "smollm2", "The cat sat.", layer=29, head=0, check=check, report=lambda done, _: layers.append(done)
+        )
+    assert (layers, child()) == ([0, 1, 2], None)
+    assert runner.run_real_head("smollm2", "The cat sat.", layer=0, head=0).tokens
+
+
+@pytest.mark.slow
+def test_a_real_head_that_takes_too_long_is_stopped_with_a_sentence_that_helps(runner: HeadRunner) -> None:
+    """It speaks of the sentence and the layer; a device for shapes alone, which a run with random numbers has, is of no
+    use here.
+    """
+    runner.run_real_head("smollm2", "The cat", layer=0, head=0)
+    runner.time_limit_s, layers = 1.0, list[int]()
+
+    def report(done: int, _total: int) -> None:
+        layers.append(done)
+        time.sleep(1.1)
+
+    with pytest.raises(HeadNotRun) as stopped:
+        run_checkpoint(runner, "smollm2", "The cat sat.", layer=29, head=0, report=report)
+    assert (stopped.value.reason, layers, child()) == ("too-long", [0], None)
+    assert "layer" in str(stopped.value)
+    assert "meta" not in str(stopped.value)
+
+
+@pytest.mark.slow
+def test_as_many_run_at_a_time_as_there_are_children(runner: HeadRunner) -> None:
+    """With one child the second call waits for the first, and its `check` can end the waiting; with two it does not."""
     thread, _ = in_the_background(runner)
-    with pytest.raises(RunnerBusy):
-        runner.run(LLAMA, 2)
+
+    def give_up() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        runner.run(LLAMA, 2, check=give_up)
     thread.join()
-    assert runner.run(LLAMA, 2).agrees
+    two = HeadRunner(children=2, start_limit_s=600)
+    thread, _ = in_the_background(two)
+    assert two.run(LLAMA, 2).agrees
+    assert thread.is_alive()
+    two.close()
+    thread.join()
+
+
+def test_the_device_of_runs_that_name_none(runner: HeadRunner) -> None:
+    """It has a name and free memory; the runner's own choice holds where a run names no other."""
+    here = runner.describe_device()
+    assert here.name
+    assert here.usable_bytes > 0
+    assert runner.run(LLAMA, 2).device == here.device
+    assert runner.run(LLAMA, 2, device="meta").device == "meta"
+    elsewhere = HeadRunner(device="meta", start_limit_s=600)
+    assert elsewhere.run(LLAMA, 2).device == "meta"
+    elsewhere.close()
 
 
 @pytest.mark.slow

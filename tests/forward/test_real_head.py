@@ -151,6 +151,15 @@ def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
     weights = powers / powers.sum(-1, keepdims=True)
     context = weights @ x @ stored("attn_v")[kv_head * width : (kv_head + 1) * width].T
     output = context @ stored("attn_output")[:, 4 * width : 5 * width].T
+    given = (x @ stored("attn_q")[4 * width : 5 * width].T)[-1]
+    for turned, pair in zip(
+        run.turned, (0, 10, 21, 31), strict=True
+    ):  # of 32, j with j + 32 once the rows are in order
+        assert turned.features == (pair, pair + 32)
+        assert turned.angle == pytest.approx(angle[-1, pair])
+        assert turned.before == pytest.approx(given[2 * pair : 2 * pair + 2], rel=1e-3, abs=1e-5)
+        after = queries[-1, pair]
+        assert turned.after == pytest.approx((after.real, after.imag), rel=1e-3, abs=1e-5)
     for name, expected in {"input": x, "scores": scores, "weights": weights, "output": output}.items():
         assert relative_error(run.arrays[name], expected) < MAX_ERROR
 
@@ -297,7 +306,7 @@ def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
     "changed",
     [
         {"text": ""},
-        {"text": "x" * 65},  # more positions than the model has
+        {"text": "x" * 65},
         {"most_tokens": 3},
         {"layer": 2},
         {"head": 4},
@@ -318,6 +327,14 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
         run_real_head(
             saved_checkpoint(small_model("gpt2"), tmp_path), arguments.pop("text"), report=report, **arguments
         )
+
+
+def test_a_text_too_long_for_the_positions_is_told_both_numbers(tmp_path: Path) -> None:
+    """Those of its tokens and of the rows in the file's table, whatever else limits it."""
+    checkpoint = saved_checkpoint(small_model("gpt2"), tmp_path)
+    for most in (10, 4096):
+        with pytest.raises(ForwardError, match=r"\b80 tokens.*\b64\b"):
+            run_real_head(checkpoint, "x" * 80, layer=0, head=0, most_tokens=most)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

@@ -11,7 +11,17 @@ from app.grading.mistaken_sheets import misconception_names, mistaken_texts, rig
 from app.misconceptions.predictions import cannot_tell_apart
 from app.sheets.worksheet import AuthorMisconception
 from simulation.misconception_students import misconception_sheets
+from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import LIBRARY
+
+
+@pytest.mark.parametrize(
+    ("bug", "model"),
+    [("keys-and-values-swapped", "gpt2"), ("keys-tiled", "qwen2.5-0.5b"), ("padding-inverted", "bart-base")],
+)
+def test_a_line_of_code_with_commas_is_repaired_by_its_right_texts(bug: str, model: str) -> None:
+    variant = own_sheet(LIBRARY, "bug-layer", bug=bug, model=model)
+    assert grade(variant, right_texts(variant)).complete
 
 
 @pytest.mark.parametrize("key", ["llama-7b", "decode-mistral-7b", "letters-llama-7b", "columns-qwen3-0.6b"])

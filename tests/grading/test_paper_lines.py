@@ -6,8 +6,14 @@ import pytest
 
 from app.grading import paper_lines
 from app.grading.grade import AnswersError
+from app.grading.mistaken_sheets import right_texts
 from app.grading.paper_lines import blank_order, mark_line, mark_lines, numbered_lines, split_name
+from app.shapes.table import Joint, OneOf, WrittenPattern
+from app.sheets.code_text import option_text
 from app.sheets.library import Library
+from app.sheets.variant import Variant
+from tests.helpers.own_sheets import own_sheet
+from tests.helpers.shipped import LIBRARY
 
 
 @pytest.mark.parametrize(
@@ -46,3 +52,25 @@ def test_blanks_are_typed_row_by_row(library: Library) -> None:
     order = blank_order(library.variant("llama-7b"))
     assert order[:2] == ({"row": "X", "axis": "rows"}, {"row": "X", "axis": "columns"})
     assert len(order) == 14
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [own_sheet(LIBRARY, "bug-layer", bug="keys-and-values-swapped", model="gpt2"),
+     own_sheet(LIBRARY, "bug-layer", bug="keys-tiled"), LIBRARY.variant("index-llama-3.2-1b")],
+)  # fmt: skip
+def test_an_option_may_be_typed_as_it_is_printed(variant: Variant) -> None:
+    """With its spaces and commas, in quotes or without them; a question’s becomes its number, as it is stored."""
+    right, typed = right_texts(variant), dict[str, str]()
+    for box, blank in variant.blanks_by_name.items():
+        asked = variant.table.askable[blank.tensor]
+        is_choice = isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern)
+        is_word = isinstance(asked, Joint) and asked.part(blank.field).kind == "word"
+        text = option_text(variant, blank.tensor, int(right[box])) if is_choice else right[box]
+        typed[box] = text if is_choice or is_word or " " not in text else f'"{text}"'
+    assert any(" " in text for text in typed.values())
+    [plain] = mark_lines(variant, f"Kim: {' '.join(typed.values())}")
+    in_quotes = (text if '"' in text else f'"{text}"' for text in typed.values())
+    [quoted] = mark_lines(variant, f"Kim: {' '.join(in_quotes)}")
+    assert plain.texts == quoted.texts == tuple(right.values())
+    assert plain.report.complete

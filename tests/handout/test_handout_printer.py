@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
@@ -33,6 +34,11 @@ def large(printer: HandoutPrinter, options: HandoutOptions, *callbacks: Callable
     return printer.print_large(options, partial(plan_sheets, LIBRARY, options), "", {}, *callbacks)
 
 
+def print_jobs() -> list[BaseProcess]:
+    """The children that are at work on large handouts."""
+    return [each for each in multiprocessing.active_children() if each.name == "print-job"]
+
+
 @pytest.mark.slow
 def test_a_handout_that_is_given_up_ends_its_child_at_once(printer: HandoutPrinter) -> None:
     """In the middle of its work; what it had reported is known, and the next one is made."""
@@ -44,22 +50,24 @@ def test_a_handout_that_is_given_up_ends_its_child_at_once(printer: HandoutPrint
 
     with pytest.raises(InterruptedError):
         large(printer, MANY, lambda *parts: progress.append(parts), give_up)
-    assert not printer._job_child.is_running
+    assert not print_jobs()
     assert progress[0][0] < progress[0][1]
     assert large(printer, FEW).startswith(b"%PDF")
 
 
 @pytest.mark.parametrize(
-    ("limit", "sentence"), [("MAX_PRINT_MEMORY", "needs more memory"), ("JOB_LIMIT_S", "took too long")]
+    ("limit", "sentence", "reason"),
+    [("MAX_PRINT_MEMORY", "needs more memory", "no-memory"), ("JOB_LIMIT_S", "took too long", "too-long")],
 )
 def test_a_child_that_takes_too_much_is_ended_with_a_sentence(
-    printer: HandoutPrinter, monkeypatch: pytest.MonkeyPatch, limit: str, sentence: str
+    printer: HandoutPrinter, monkeypatch: pytest.MonkeyPatch, limit: str, sentence: str, reason: str
 ) -> None:
     """Of memory or of time; so is one that is killed, for which the server is to blame."""
     monkeypatch.setattr(handout_printer, limit, 1)
-    with pytest.raises(HandoutError, match=sentence):
+    with pytest.raises(HandoutError, match=sentence) as failed:
         large(printer, MANY)
-    assert not printer._job_child.is_running
+    assert failed.value.reason == reason
+    assert not print_jobs()
 
 
 @pytest.mark.slow
@@ -67,11 +75,12 @@ def test_a_child_that_is_killed_fails_its_handout_and_not_the_next(printer: Hand
     """As the system does where memory runs out."""
 
     def kill(_done: int, _total: int) -> None:
-        [child] = [each for each in multiprocessing.active_children() if each.name == "print-job"]
+        [child] = print_jobs()
         child.kill()
 
-    with pytest.raises(PrinterBusyError, match="could not be created"):
+    with pytest.raises(PrinterBusyError, match="could not be created") as failed:
         large(printer, MANY, kill)
+    assert failed.value.reason == "stopped"
     assert large(printer, FEW).startswith(b"%PDF")
 
 

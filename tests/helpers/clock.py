@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+import sqlalchemy as sa
+
 from app.store import Activity, Store
 from app.store.queries import utc_now
+from app.store.tables import jobs, runners
 
 
 class Clock:
@@ -53,3 +56,17 @@ def end_activity(store: Store, activity_id: int) -> Activity:
     ended = store.activities.find(activity_id)
     assert ended
     return ended
+
+
+def age_jobs(store: Store, time: timedelta) -> None:
+    """Let a second more than this time go by for all jobs and runners, by making their rows older.
+
+    On PostgreSQL their times are the database's, whose clock no test can move.
+    """
+    time += timedelta(seconds=1)
+    for table, names in ((jobs, ("created_at", "started_at", "heard_at")), (runners, ("started_at", "heard_at"))):
+        [key] = table.primary_key
+        with store.transaction() as connection:
+            for row in connection.execute(sa.select(table)).mappings().all():
+                older = {name: row[name] - time for name in names if row[name]}
+                connection.execute(sa.update(table).where(key == row[key.name]).values(older))

@@ -13,7 +13,6 @@ from app.forward.hidden_states import Report
 from app.forward.process import HeadRunner
 from app.forward.real_head import RealHead
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from tests.helpers.real_heads import made_up_head
 
@@ -21,30 +20,28 @@ from tests.helpers.real_heads import made_up_head
 class FakeRunner(HeadRunner):
     """Returns a report written by hand at once, and records every call in `calls`.
 
-    `clients` are those whose runs they were. A test may set `problem`, which a run then raises, and `changes`, which
-    replace parts of the report; while `gate` is cleared, a run waits, for two minutes at most.
+    A test may set `problem`, which a run then raises, and `changes`, which replace parts of the report; while `gate` is
+    cleared, a run waits, for two minutes at most. `is_at_work` says whether a real head does.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[Architecture, int, dict[str, Any]]] = []
-        self.clients: list[Client] = []
         self.problem: Exception | None = None
         self.changes: dict[str, Any] = {}
         self.gate = threading.Event()
         self.gate.set()
+        self.is_at_work = False
 
     def run(
         self,
         architecture: Architecture,
         tokens: int,
         *,
-        client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         **options: Any,
     ) -> HeadRun:
         """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
-        self.clients.append(client)
         self.calls.append((architecture, tokens, options))
         give_up_at = time.monotonic() + 120
         while not self.gate.wait(0.02):
@@ -59,18 +56,19 @@ class FakeRunner(HeadRunner):
         source: str | Path,
         text: str,
         *,
-        client: Client = THE_APP,
         check: Callable[[], object] = lambda: None,
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
         """Raise `problem` if there is one, else return a head of SmolLM2 whose numbers are made up."""
-        self.clients.append(client)
-        give_up_at = time.monotonic() + 120
-        while not self.gate.wait(0.02):
-            report(1, 4)
-            check()
-            assert time.monotonic() < give_up_at
+        give_up_at, self.is_at_work = time.monotonic() + 120, True
+        try:
+            while not self.gate.wait(0.02):
+                report(1, 4)
+                check()
+                assert time.monotonic() < give_up_at
+        finally:
+            self.is_at_work = False
         if self.problem:
             raise self.problem
         return made_up_head(text, options["layer"], options["head"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.forward.head_scores import head_scores
 from app.forward.real_head import RealHead
-from app.machine.jobs import JobLimits
+from app.machine.jobs import JobLimits, Runner
 from app.machine.work_queue import THE_APP
 from app.store import Store
 from app.web.heads.head_request import HeadChoice
@@ -40,6 +40,6 @@ def stored_head(store: Store, real_head: RealHead) -> str:
     key = secrets.token_urlsafe(18)
     about = {"checkpoint": real_head.checkpoint, "layer": real_head.layer, "head": real_head.head, "back": ""}
     choice = HeadChoice(LISTED.key, "a sentence", real_head.layer, real_head.head)
-    job = store.jobs.add("head", THE_APP, LIMITS, "", key, None, about, asdict(choice))
+    job = store.jobs.add("head", THE_APP, LIMITS, "", key, None, about, asdict(choice), runner=Runner("test"))
     store.jobs.finish(job, "ready", "", real_head.to_bytes())
     return key

@@ -9,7 +9,6 @@ from app.checkpoints.sources import ListedCheckpoint
 from app.forward.lines import ProgramLine
 from app.forward.real_head import RealHead, SdpaComparison
 from app.models.read_config import build_architecture
-from tests.helpers.shipped import LIBRARY
 
 SMOLLM2_CONFIG = {
     "model_type": "llama",
@@ -22,8 +21,7 @@ SMOLLM2_CONFIG = {
     "rope_theta": 100000,
 }
 LISTED = ListedCheckpoint(
-    key="smollm2", name="SmolLM2-135M-Instruct", source="smollm2", is_quantized=True, layers=30, heads=9,
-    architecture=LIBRARY.model("smollm2-135m").architecture,
+    key="smollm2", name="SmolLM2-135M-Instruct", source="smollm2", is_quantized=True, layers=30, heads=9
 )  # fmt: skip
 
 

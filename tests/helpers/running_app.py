@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
+from typing import cast
 
 from fastapi import FastAPI
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from app.forward.process import HeadRunner
 from app.handout.handout_printer import HandoutPrinter
 from app.main import create_app
+from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from tests.helpers.clock import CLOCK
 from tests.helpers.shipped import LIBRARY, TICKETS
@@ -37,6 +42,37 @@ def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
         clock=CLOCK,
         closing_interval_s=NEVER_S,
     )
+
+
+class BalancedApp:
+    """Several apps behind a balancer: each request is answered by one of them, at random, and always in one order.
+
+    `state` is that of the first, by which tests look into the database. `answered` counts the requests of each.
+    """
+
+    def __init__(self, apps: Sequence[FastAPI], seed: int = 1) -> None:
+        self.apps, self.state, self.answered = apps, apps[0].state, Counter[int]()
+        self._random = Random(seed)  # noqa: S311 - no secret depends on it
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        number = self._random.randrange(len(self.apps))
+        self.answered[number] += 1
+        await self.apps[number](scope, receive, send)
+
+
+@contextmanager
+def balanced_app(folder: Path, database_url: str, machines: int = 2) -> Iterator[FastAPI]:
+    """Apps as on several machines that share a database and the secret key, and nothing else, behind a balancer."""
+    folders = [folder / f"machine-{number}" for number in range(machines)]
+    for each in folders:
+        each.mkdir()
+        (each / SECRET_FILE).write_bytes(b"the same key on every machine   ")
+    settings = Settings(database_url=database_url, machines=machines)
+    apps = [make_app(settings.model_copy(update={"data_dir": each})) for each in folders]
+    with ExitStack() as running:
+        for app in apps:
+            running.enter_context(TestClient(app))
+        yield cast(FastAPI, BalancedApp(apps))
 
 
 @contextmanager

@@ -70,13 +70,16 @@ def permuted(rows: torch.Tensor, heads: int) -> torch.Tensor:
     return rows.reshape(heads, 2, -1, rows.shape[1]).transpose(1, 2).reshape(rows.shape)
 
 
-def write_gguf(model: Any, path: Path, **metadata: Any) -> Path:
-    """Write a model as GGUF, as the converter of llama.cpp does; `metadata` is stated besides, or instead."""
+def write_gguf(model: Any, path: Path, split_after: int = 0, **metadata: Any) -> Path:
+    """Write a model as GGUF, as the converter of llama.cpp does; `metadata` is stated besides, or instead.
+
+    With `split_after`, each of several files has that many tensors; the path of the first is returned.
+    """
     from gguf import GGUFWriter
 
     config = model.config
     family = config.model_type
-    writer = GGUFWriter(path, family)
+    writer = GGUFWriter(path, family, split_max_tensors=split_after)
     stated = {
         f"{family}.block_count": config.num_hidden_layers,
         f"{family}.context_length": config.max_position_embeddings,
@@ -105,7 +108,7 @@ def write_gguf(model: Any, path: Path, **metadata: Any) -> Path:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
+    return next(path.parent.glob(f"{path.stem}-00001-of-*.gguf")) if split_after else path
 
 
 def _gguf_name(name: str) -> str:

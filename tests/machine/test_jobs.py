@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +19,14 @@ import sqlalchemy as sa
 
 from app.logs import REQUEST_ID, LogFormatter
 from app.machine import jobs as jobs_module
-from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Task
+from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task
 from app.machine.work_queue import Client
 from app.store import Store, limits
-from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES
+from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
 from app.store.tables import job_pieces, jobs
-from tests.helpers.clock import Clock
+from tests.helpers.clock import age_jobs
 
+RUNNER = Runner("web", is_web=True)
 ADA, KIM = Client("teacher 1"), Client("student 1")
 LIMITS = JobLimits(total=8, visitors=6, visitor=3, member=4, visitor_hourly=5, member_hourly=50)
 
@@ -39,7 +46,7 @@ class Works:
 
     def new_process(self) -> Jobs:
         """Jobs of one more process on the same database."""
-        process = Jobs(self.store.jobs)
+        process = Jobs(self.store.jobs, RUNNER)
         process.add_kind("handout", self.work, LIMITS)
         return process
 
@@ -164,12 +171,12 @@ def test_a_restart_loses_no_job(works: Works) -> None:
     assert works.order == ["a", "a", "b"]
 
 
-def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Works, clock: Clock) -> None:
+def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Works) -> None:
     """After half a minute without a sign of life; what the first one still writes when it wakes up is void."""
-    asleep = works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {"size": 3})
+    asleep = works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {"size": 3}, runner=RUNNER)
     assert asleep.is_working
-    assert works.store.jobs.claim("handout") is None
-    clock.pass_seconds(31)
+    assert works.store.jobs.claim("handout", RUNNER) is None
+    age_jobs(works.store, timedelta(seconds=31))
     assert works.ended("a") == "ready"
     assert not works.store.jobs.beat(asleep, 1, 1)
     works.store.jobs.finish(asleep, "failed", "It woke up.", b"other")
@@ -177,31 +184,31 @@ def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Work
     assert (job.ending, job.attempt, works.processes[1].result(job)) == ("ready", 2, b"xxx")
 
 
-def test_a_job_that_ends_every_process_is_lost(works: Works, clock: Clock) -> None:
+def test_a_job_that_ends_every_process_is_lost(works: Works) -> None:
     """It is started a few times, and then no more."""
-    works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {})
-    clock.pass_seconds(31)
+    works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {}, runner=RUNNER)
+    age_jobs(works.store, timedelta(seconds=31))
     for _ in range(MAX_ATTEMPTS - 1):
-        assert works.store.jobs.claim("handout")
-        clock.pass_seconds(31)
+        assert works.store.jobs.claim("handout", RUNNER)
+        age_jobs(works.store, timedelta(seconds=31))
     assert works.ended("a") == "lost"
     assert works.order == []
 
 
-def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works, clock: Clock) -> None:
+def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works) -> None:
     """Not at once, and not to other visitors; a member's job goes on."""
     works.gate.clear()
     works.submit("v1", visitor(1))
     works.wait_for("v1", lambda job: job.is_working)
     works.submit("v2", visitor(2))
-    clock.pass_seconds(10)
+    age_jobs(works.store, timedelta(seconds=10))
     works.submit("kim", KIM, process=1)
     time.sleep(0.2)
     assert works.order == ["v1"]
-    clock.pass_seconds(10)
+    age_jobs(works.store, timedelta(seconds=10))
     works.wait_for("kim", lambda job: job.is_working)
     works.submit("ada")
-    clock.pass_seconds(10)
+    age_jobs(works.store, timedelta(seconds=10))
     time.sleep(0.2)
     works.gate.set()
     assert {works.ended(key) for key in ("kim", "ada", "v1", "v2")} == {"ready"}
@@ -245,21 +252,181 @@ def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.Mo
     works.wait_for("a", lambda job: job.is_working and not failures["beat"])
     works.gate.set()
     assert works.ended("a") == "ready"
+    works.wait_for("a", lambda _job: not failures["claim"])  # its thread looks for another job
     assert failures == {"beat": 0, "_finish": 0, "claim": 0}
 
 
-def test_a_result_is_stored_in_pieces_and_deleted_with_its_job(works: Works, clock: Clock) -> None:
-    """An hour after the end; what waits is not deleted."""
+def test_a_result_is_stored_in_pieces_and_deleted_an_hour_after_the_end(works: Works) -> None:
+    """Its job can no longer be found then; the row goes a day later, and what waits or is at work stays."""
     size = 2 * PIECE_BYTES + 7
     works.submit("a", size=size)
     assert len(works.processes[0].result(works.wait_for("a", lambda job: job.ending))) == size
     works.gate.clear()
     works.submit("b")
     works.wait_for("b", lambda job: job.is_working)
-    clock.pass_minutes(61)
+    age_jobs(works.store, timedelta(minutes=61))
     works.processes[0].tidy()
     assert works.processes[0].find("a") is None
     assert works.processes[0].find("b")
-    with works.store.engine.connect() as connection:
-        counts = [connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (jobs, job_pieces)]
-    assert counts == [1, 0]
+    assert counts(works.store) == [2, 0]
+    age_jobs(works.store, ROW_RETENTION)
+    works.processes[0].tidy()
+    assert works.processes[0].find("b")
+    assert counts(works.store) == [1, 0]
+
+
+def counts(store: Store) -> list[int | None]:
+    """How many jobs and pieces of results there are."""
+    with store.engine.connect() as connection:
+        return [connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (jobs, job_pieces)]
+
+
+class Campus:
+    """A web process that leaves its jobs to runners, and the runners "one" and "two"; `gate` holds their work up."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.gate, self.by = store, threading.Event(), dict[str, str]()
+        self.web = self.new_process(None)
+        self.runners = [self.new_process(Runner("one", concurrency=2)), self.new_process(Runner("two"))]
+
+    def new_process(self, runner: Runner | None) -> Jobs:
+        process = Jobs(self.store.jobs, runner)
+        process.add_kind("handout", self.work, LIMITS)
+        return process
+
+    def work(self, task: Task) -> bytes:
+        """Note who does the job, and wait for the gate."""
+        self.by[task.job.key] = task.job.runner
+        while not self.gate.wait(0.02):
+            task.check()
+        return b"done"
+
+    def submit(self, key: str, **needs: Any) -> Job:
+        return self.web.submit("handout", Client(key), key, {}, {}, **needs)
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        for _ in range(6000):
+            if condition():
+                return
+            time.sleep(0.01)
+        raise AssertionError
+
+    def close(self) -> None:
+        self.gate.set()
+        for process in self.runners:
+            process.close()
+
+
+@pytest.fixture
+def campus(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
+    """A campus whose runners have not started."""
+    for name in ("BEAT_S", "POLL_S", "RUNNERS_TTL_S"):
+        monkeypatch.setattr(jobs_module, name, 0.02)
+    opened = Campus(store)
+    yield opened
+    opened.close()
+
+
+def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
+    """As many at a time as they say. Whoever needs the result waits for it; a runner that ends gives its jobs back."""
+    jobs = [campus.submit(f"{number}") for number in range(5)]
+    campus.web.start()
+    assert {job.is_working for job in jobs} == {False}
+    for runner in campus.runners:
+        runner.start()
+    campus.wait_for(lambda: len(campus.by) == 3)
+    assert sorted(campus.by.values()) == ["one", "one", "two"]
+    waited = campus.web.wait(jobs[4], 0.1)
+    assert waited
+    assert (waited.ending, waited.is_working, waited.before) == (None, False, 4)
+    campus.runners.pop(0).close()
+    campus.wait_for(lambda: [runner.name for runner in campus.store.jobs.runners()] == ["two"])
+    campus.gate.set()
+    ended = [campus.web.wait(job, 60) for job in jobs]
+    assert [(job and job.ending, job and job.attempt) for job in ended] == [("ready", 1)] * 5
+    assert [runner.jobs_done for runner in campus.store.jobs.runners()] == [5]
+
+
+@pytest.mark.parametrize("looks", ["at its page", "at nothing"])
+def test_a_job_that_no_runner_can_do_fails(campus: Campus, looks: str) -> None:
+    """After a minute, with a sentence, whether or not anybody looks at it; what can be done waits on."""
+    campus.runners[1].start()
+    campus.wait_for(campus.store.jobs.runners)
+    campus.submit("at work")
+    campus.wait_for(lambda: campus.by)
+    hopeless, waits = campus.submit("hopeless", checkpoint="none"), campus.submit("waits")
+    campus.web.find("hopeless")
+    age_jobs(campus.store, timedelta(minutes=1))
+    campus.store.jobs.sign_on(Runner("two"))
+
+    def has_failed() -> bool:
+        if looks == "at nothing":
+            campus.web.tidy()
+        else:
+            campus.web.find(hopeless.key)
+        return find_job(campus.store, hopeless.key).ending == "failed"
+
+    campus.wait_for(has_failed)
+    job = find_job(campus.store, hopeless.key)
+    assert (job.reason, bool(job.problem)) == ("no-weights", True)
+    assert find_job(campus.store, waits.key).ending is None
+
+
+def do_runs(url: str, folder: Path, gate: Path) -> None:
+    """Be a runner that stores a result for each run once there is a gate, until the gate is gone again."""
+    store = Store(url, folder)
+
+    def work(task: Task) -> Result:
+        while not gate.exists():
+            task.report(1, 3)
+            task.check()
+            time.sleep(0.02)
+        return partial(store.finish_run, task.job.key, {"by": "asleep"})
+
+    process = Jobs(store.jobs, Runner("asleep"))
+    process.add_kind("run", work, LIMITS)
+    process.start()
+    while not gate.exists() or process.count("run"):
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.close()
+    store.close()
+
+
+@pytest.mark.slow
+def test_a_runner_that_was_paused_for_too_long_changes_nothing(store: Store, database_url: str, tmp_path: Path) -> None:
+    """Neither the result nor the progress or the end of a job that another one has started again meanwhile."""
+    run, gate = store.add_run(store.new_run({}, {})), tmp_path / "gate"
+    web = Jobs(store.jobs, None)
+    web.add_kind("run", lambda _task: b"", LIMITS)
+    web.submit("run", ADA, run.id, {}, {})
+    runner = multiprocessing.get_context("spawn").Process(target=do_runs, args=(database_url, tmp_path, gate))
+    runner.start()
+    assert runner.pid
+    try:
+        beats = set[object]()
+        while len(beats) < 2:
+            beats |= {job.heard_at} if (job := find_job(store, run.id)).done else set()
+            time.sleep(0.01)
+        time.sleep(0.2)  # the next sign of life is further away: it holds no lock now
+        os.kill(runner.pid, signal.SIGSTOP)
+        age_jobs(store, SILENT_AFTER)
+        claimed = store.jobs.claim("run", RUNNER)
+        assert claimed
+        gate.touch()
+        os.kill(runner.pid, signal.SIGCONT)
+        time.sleep(2)
+        job, stored = find_job(store, run.id), store.find_run(run.id)
+        assert (job.runner, job.attempt, job.ending, stored and stored.result) == (RUNNER.name, 2, None, None)
+        store.jobs.finish(claimed[0], "ready", result=partial(store.finish_run, run.id, {"by": "awake"}))
+        runner.join(60)
+        stored = store.find_run(run.id)
+        assert (stored and stored.result, runner.exitcode) == ({"by": "awake"}, 0)
+    finally:
+        runner.kill()
+
+
+def find_job(store: Store, key: str) -> Job:
+    job = store.jobs.find(key)
+    assert job
+    return job

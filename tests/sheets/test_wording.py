@@ -337,3 +337,11 @@ def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Libr
     assert frozen.topics["growth"] == today.topics["growth"]
     assert frozen.sheets["hints"] == today.sheets["hints"]
     assert Wording.frozen(frozen.text, today).text == frozen.text
+
+
+def test_what_is_said_about_bugs_is_true_of_pictures_and_sound() -> None:
+    """Their tokens are patches and frames, and no text."""
+    words = LIBRARY.wording.bugs
+    said = [*words.programs.values(), *words.beliefs.values(), *(each.shows for each in words.probes.values())]
+    said += [text for bug in words.bugs.values() for text in (bug.name, bug.reason, bug.explanation)]
+    assert [text for text in said if re.search(r"\btexts?\b", text, re.IGNORECASE)] == []

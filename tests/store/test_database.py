@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,12 +15,26 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 
 from app import cli
-from app.store import ClassSheetKey, Content, Draft, Graded, NewAttempt, PracticeSheetKey, Store, Student, VariantSizes
+from app.store import (
+    ClassSheetKey,
+    Content,
+    Draft,
+    Graded,
+    NewAttempt,
+    PracticeSheetKey,
+    Store,
+    Student,
+    VariantSizes,
+    database,
+)
 from app.store.backup import FORMER_FORMAT, BackupError, check_backup, restore_backup, write_backup
 from app.store.database import (
     OlderDatabaseError,
+    empty_log,
     migration_transaction,
     open_engine,
     prepare_tables,
@@ -27,6 +43,9 @@ from app.store.database import (
 )
 from app.store.queries import hash_secret
 from app.store.tables import metadata
+from simulation.postgres import create_database
+from tests.helpers.running_app import running_app
+from tests.helpers.school import Classroom
 
 WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -145,6 +164,110 @@ def test_an_older_backup_is_refused(store: Store, tmp_path: Path, changed: dict[
         with pytest.raises(BackupError, match="older"):
             refuse(tmp_path / "old")
     assert store.find_visitor(visitor.token) == visitor
+
+
+ADDED_TABLE = re.compile(r"CREATE TABLE (\w+)")
+ADDED_COLUMN = re.compile(r"ALTER TABLE (\w+) ADD COLUMN (\w+) (.*)", re.DOTALL)
+ADDED_INDEX = re.compile(r"CREATE (UNIQUE )?INDEX \w+ ON (\w+)")
+CHANGED_ROWS = re.compile(r"(?:INSERT INTO|UPDATE) (\w+)(?: SET (\w+)\W)?")
+
+
+def refused_by_the_version_before(statements: Sequence[str]) -> list[str]:
+    """Those statements of one migration that the code before it could not go on working after."""
+    tables, columns, refused = {"alembic_version"}, set[tuple[str, str]](), list[str]()
+    for statement in statements:
+        if table := ADDED_TABLE.match(statement):
+            tables.add(table[1])
+            is_addition = statement.count("REFERENCES") == len(re.findall("ON DELETE (?:CASCADE|SET NULL)", statement))
+        elif column := ADDED_COLUMN.match(statement):
+            columns.add((column[1], column[2]))
+            is_addition = "NOT NULL" not in column[3] or "DEFAULT" in column[3]
+            is_addition &= "REFERENCES" not in column[3] or "ON DELETE" in column[3]
+        elif index := ADDED_INDEX.match(statement):
+            is_addition = index[2] in tables or not index[1]
+        elif rows := CHANGED_ROWS.match(statement):
+            is_addition = rows[1] in tables or (rows[1], rows[2]) in columns
+        else:
+            is_addition = statement.startswith("SELECT")
+        if not is_addition:
+            refused.append(statement)
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_refused"),
+    [
+        ("ALTER TABLE jobs ADD COLUMN runner VARCHAR(80) DEFAULT '' NOT NULL", False),
+        ("ALTER TABLE jobs ADD COLUMN runner VARCHAR(80) NOT NULL", True),
+        ("ALTER TABLE jobs DROP COLUMN runner", True),
+        ("ALTER TABLE jobs ALTER COLUMN runner TYPE TEXT", True),
+        ("ALTER TABLE jobs RENAME COLUMN runner TO machine", True),
+        ("CREATE TABLE runners (name TEXT, FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE)", False),
+        ("CREATE TABLE runners (name TEXT, FOREIGN KEY(job_id) REFERENCES jobs (id))", True),
+        ("CREATE INDEX ix_jobs_runner ON jobs (runner)", False),
+        ("CREATE UNIQUE INDEX ix_jobs_runner ON jobs (runner)", True),
+        ("UPDATE jobs SET kind = 'x'", True),
+        ("DELETE FROM jobs", True),
+        ("DROP TABLE jobs", True),
+    ],
+)
+def test_a_migration_that_the_version_before_would_not_survive_is_known(statement: str, is_refused: bool) -> None:
+    """Whatever removes or changes something, or asks for what the old code doesn't fill in."""
+    assert bool(refused_by_the_version_before([statement])) == is_refused
+
+
+def test_migrations_only_add(postgres: str) -> None:
+    """From 0005 on, so that a process of the version before goes on serving: see docs/contributing.md."""
+    engine, executed = open_engine(create_database(postgres, "additions")), list[str]()
+    scripts = ScriptDirectory(str(Path(database.__file__).parent / "migrations"))
+    newer = [each.revision for each in reversed([*scripts.walk_revisions("0004_owners_of_jobs", "heads")])][1:]
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        executed.append(statement.strip())
+
+    with migration_transaction(engine) as connection:
+        upgrade(connection, "0004_owners_of_jobs")
+        for revision in newer:
+            executed.clear()
+            upgrade(connection, revision)
+            assert refused_by_the_version_before(executed) == [], revision
+    engine.dispose()
+
+
+def test_a_process_of_the_version_before_works_with_a_newer_database(bare_database_url: str, tmp_path: Path) -> None:
+    """Its tables stay as they are, and a class goes on; those of another series are refused, and nothing is backed up.
+
+    Every table has more columns than it knows, and students are named by a table that it doesn't know.
+    """
+    engine = open_engine(bare_database_url)
+    with migration_transaction(engine) as connection:
+        prepare_tables(connection)
+        for name in metadata.tables:
+            connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN later TEXT"))
+            connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN later_still INTEGER DEFAULT 7 NOT NULL"))
+            connection.execute(sa.text(f"CREATE INDEX ix_{name}_later ON {name} (later)"))
+        reference = "student_id INTEGER NOT NULL REFERENCES students (id) ON DELETE CASCADE"
+        connection.execute(sa.text(f"CREATE TABLE later ({reference})"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0999_later'"))
+    with running_app(tmp_path, bare_database_url) as app:
+        classroom = Classroom(app)
+        student = classroom.student("Kim")
+        with engine.begin() as connection:
+            connection.execute(sa.text(f"INSERT INTO later VALUES ({student.id})"))  # noqa: S608 - a number
+        classroom.send(student, "save", {"queries.rows": "100"})
+        classroom.send(student, "hand-in", {"queries.rows": "100"})
+        assert len(classroom.store.classwork.attempts_of_activity(classroom.activity.id)) == 1
+        classroom.store.roster.remove_student(student)
+    with pytest.raises(BackupError, match="newer"):
+        write_backup(engine, tmp_path / "backup")
+    with engine.begin() as connection:
+        assert connection.scalar(sa.text("SELECT count(*) FROM later")) == 0
+        assert revision_of(connection) == "0999_later"
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '1000_fewer'"))
+    engine.dispose()
+    with pytest.raises(CommandError):
+        Store(bare_database_url, tmp_path)
 
 
 def fill_first_tables(connection: sa.Connection) -> None:
@@ -269,3 +392,49 @@ def test_imported_models_that_were_named_in_json_have_columns(bare_database_url:
         "snapshots": {("gpt2", None), (imported, imported), ("w", None)},
         "version_models": {(1, imported), (2, imported), (2, other)},
     }
+
+
+def test_the_oldest_teacher_of_an_installation_is_its_operator(bare_database_url: str, tmp_path: Path) -> None:
+    """Of a database from before there were operators; teachers who come later are none."""
+    engine = open_engine(bare_database_url)
+    with migration_transaction(engine) as connection:
+        upgrade(connection, "0004_owners_of_jobs")
+        for number in (3, 5):
+            row = {"id": number, "email": f"{number}@example.org", "name": "", "at": WHEN}
+            insert = "INSERT INTO teachers (id, email, name, created_at) VALUES (:id, :email, :name, :at)"
+            connection.execute(sa.text(insert), row)
+    engine.dispose()
+    store = Store(bare_database_url, tmp_path)
+    assert [operator.id for operator in store.people.operators()] == [3]
+    store.close()
+
+
+@pytest.mark.parametrize("text", ["Zebras whistle.", "Zebras whistle. " * 999], ids=["in a page", "over many pages"])
+def test_what_was_deleted_is_in_no_file(text: str, tmp_path: Path) -> None:
+    """Neither in the database nor in its log once that is emptied, which waits for whoever still reads the row; also
+    where SQLite was built to leave deleted bytes where they are.
+    """
+    engine = open_engine(f"sqlite:///{tmp_path / 'notes.sqlite3'}")
+    sa.event.listen(engine, "connect", lambda opened, _: opened.execute("PRAGMA secure_delete=OFF"), insert=True)
+
+    def traces() -> int:
+        return sum(path.read_bytes().count(b"Zebras") for path in tmp_path.iterdir())
+
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE notes (text TEXT)")
+        connection.exec_driver_sql("INSERT INTO notes VALUES ('Lions.'), (?)", (text,))
+    assert empty_log(engine)
+    with engine.connect() as reader:
+        reader.exec_driver_sql("BEGIN")
+        assert reader.exec_driver_sql("SELECT count(*) FROM notes").scalar() == 2
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE notes SET text = text || '!'")
+            connection.exec_driver_sql("DELETE FROM notes WHERE text LIKE 'Z%'")
+        assert traces()
+        assert not empty_log(engine)
+    assert empty_log(engine)
+    assert traces() == 0
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT text FROM notes").scalar() == "Lions.!"
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() > 1000
+    engine.dispose()

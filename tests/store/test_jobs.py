@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from app.machine.jobs import Job, JobLimits, JobRefusedError
+from app.machine.jobs import JOB_FORM, Job, JobLimits, JobRefusedError, Runner, unmet_need
 from app.machine.work_queue import Client
 from app.store import Store
-from app.store.jobs import GIVES_WAY_AFTER, JOB_RETENTION, MAX_ATTEMPTS, PIECE_BYTES, SILENT_AFTER
-from tests.helpers.clock import Clock
+from app.store.jobs import GIVES_WAY_AFTER, JOB_RETENTION, MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
+from app.store.queries import utc_now
+from app.store.tables import jobs
+from tests.helpers.clock import age_jobs
 
 LIMITS = JobLimits(total=8, visitors=6, visitor=3, member=4, visitor_hourly=5, member_hourly=50)
+RUNNER = Runner("one")
 MEMBER, VISITOR = Client("teacher 1"), Client("192.0.2.1", is_member=False)
 
 
 def add(store: Store, key: str, client: Client = MEMBER) -> Job:
     """Queue a handout; in an empty queue, it is started."""
-    return store.jobs.add("handout", client, LIMITS, "request", key, None, {}, {"size": 1})
+    return store.jobs.add("handout", client, LIMITS, "request", key, None, {}, {"size": 1}, runner=RUNNER)
 
 
 def started(store: Store) -> Job:
     """Start the first job."""
-    claimed = store.jobs.claim("handout")
+    claimed = store.jobs.claim("handout", RUNNER)
     assert claimed
     return claimed[0]
 
@@ -35,23 +44,18 @@ def found(store: Store, key: str) -> Job:
     return job
 
 
-def pass_time(clock: Clock, time: timedelta) -> None:
-    """Let a second more than this time pass."""
-    clock.pass_seconds(time.total_seconds() + 1)
-
-
 def test_members_come_first_and_one_job_is_at_work(store: Store) -> None:
     """Then whoever came first; another kind of job has a queue of its own, and a job says its place as it is added."""
     first = add(store, "first", VISITOR)
     added = [add(store, key, client) for key, client in (("v", VISITOR), ("a", MEMBER), ("b", MEMBER))]
     assert (first.is_working, [job.before for job in added]) == (True, [1, 1, 2])
     assert [found(store, key).before for key in ("a", "b", "v")] == [1, 2, 3]
-    assert store.jobs.claim("handout") is None
+    assert store.jobs.claim("handout", RUNNER) is None
     store.jobs.finish(first, "ready")
     claimed = started(store)
     assert (claimed, claimed.is_working) == (found(store, "a"), True)
-    assert store.jobs.claim("handout") is None
-    assert store.jobs.claim("run") is None
+    assert store.jobs.claim("handout", RUNNER) is None
+    assert store.jobs.claim("run", RUNNER) is None
     assert [found(store, key).before for key in ("b", "v")] == [1, 2]
     assert (store.jobs.count("handout"), store.jobs.count("run")) == (3, 0)
 
@@ -62,11 +66,11 @@ def test_a_job_is_started_as_it_is_added_to_an_empty_queue(store: Store) -> None
     def add_with_run(run_id: str, limits: JobLimits = LIMITS, divisor: int = 1) -> Job:
         run = replace(store.new_run({}, {}), id=run_id)
         along = lambda: (store.add_run(run), 1 / divisor)  # noqa: E731
-        return store.jobs.add("run", MEMBER, limits, "request", run_id, None, {}, {}, along)
+        return store.jobs.add("run", MEMBER, limits, "request", run_id, None, {}, {}, along, runner=RUNNER)
 
     job = add_with_run("a")
     assert job == found(store, "a")
-    assert (job.is_working, job.attempt, store.jobs.claim("run")) == (True, 1, None)
+    assert (job.is_working, job.attempt, store.jobs.claim("run", RUNNER)) == (True, 1, None)
     with pytest.raises(JobRefusedError):
         add_with_run("b", replace(LIMITS, total=1))
     with pytest.raises(ZeroDivisionError):
@@ -98,49 +102,72 @@ def test_a_result_kept_elsewhere_is_stored_with_the_end_of_its_job(store: Store)
     assert store.find_run(run.id) == stored
 
 
-def test_a_silent_job_starts_again_until_it_is_lost(store: Store, clock: Clock) -> None:
+def test_a_silent_job_starts_again_until_it_is_lost(store: Store) -> None:
     """A sign of life keeps it going; the start that was overtaken can change nothing any more."""
     first = add(store, "a")
-    pass_time(clock, SILENT_AFTER / 2)
+    age_jobs(store, SILENT_AFTER / 2)
     assert store.jobs.beat(first, 1, 4)
-    pass_time(clock, SILENT_AFTER / 2)
-    assert store.jobs.claim("handout") is None
-    pass_time(clock, SILENT_AFTER)
+    age_jobs(store, SILENT_AFTER / 2)
+    assert store.jobs.claim("handout", RUNNER) is None
+    age_jobs(store, SILENT_AFTER)
     second = started(store)
     assert second.attempt == first.attempt + 1
     assert not store.jobs.beat(first, 2, 4)
     store.jobs.finish(first, "ready", result=b"old")
     assert found(store, "a").ending is None
     for _ in range(MAX_ATTEMPTS - second.attempt):
-        pass_time(clock, SILENT_AFTER)
+        age_jobs(store, SILENT_AFTER)
         started(store)
-    pass_time(clock, SILENT_AFTER)
-    assert store.jobs.claim("handout") is None
+    age_jobs(store, SILENT_AFTER)
+    assert store.jobs.claim("handout", RUNNER) is None
     assert found(store, "a").ending == "lost"
 
 
-def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store, clock: Clock) -> None:
+def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store) -> None:
     """Put back, it waits behind the member, and its start does not count."""
     job = add(store, "v", VISITOR)
     add(store, "a")
-    assert not store.jobs.must_give_way(job)
-    pass_time(clock, GIVES_WAY_AFTER)
-    assert store.jobs.must_give_way(job)
+    assert not store.jobs.must_give_way(job, RUNNER)
+    age_jobs(store, GIVES_WAY_AFTER)
+    assert store.jobs.must_give_way(job, RUNNER)
     store.jobs.put_back(job)
     assert (found(store, "v").attempt, started(store).key) == (job.attempt - 1, "a")
 
 
-def test_a_result_is_kept_whole_for_an_hour(store: Store, clock: Clock) -> None:
+def test_a_result_is_kept_whole_for_an_hour(store: Store) -> None:
     """In pieces of a megabyte; a job that waits stays."""
     job, result = add(store, "a"), bytes(range(251)) * (2 * PIECE_BYTES // 250)
     store.jobs.finish(job, "ready", result=result)
     assert store.jobs.result(found(store, "a")) == result
     add(store, "b")
-    pass_time(clock, JOB_RETENTION)
+    age_jobs(store, JOB_RETENTION)
     store.jobs.delete_expired()
     assert store.jobs.find("a") is None
     assert store.jobs.result(job) == b""
     assert found(store, "b").ending is None
+
+
+def test_what_was_typed_is_kept_for_an_hour_and_the_rest_for_a_day(store: Store) -> None:
+    """A row says when, where and how a job ended, but no longer whose it was, what was typed, or its address."""
+    visitor = store.add_visitor()
+    typed = {"names": ["Zoë Typed"]}
+    job = store.jobs.add("handout", Client("Zoë"), LIMITS, "r", "Zoë", None, typed, typed, visitor_id=visitor.id,
+                         runner=RUNNER)  # fmt: skip
+    store.jobs.finish(job, "failed", "No font.", b"Zoe", reason="refused")
+    age_jobs(store, JOB_RETENTION)
+    store.jobs.delete_expired()
+    [row] = rows_of(store)
+    assert "Zoë" not in f"{row}"
+    assert (row["visitor_id"], row["runner"], row["ending"], row["reason"]) == (None, "one", "failed", "refused")
+    add(store, "another")
+    age_jobs(store, ROW_RETENTION)
+    store.jobs.delete_expired()
+    assert [row["key"] for row in rows_of(store)] == ["another"]
+
+
+def rows_of(store: Store) -> list[dict[str, Any]]:
+    with store.engine.connect() as connection:
+        return [dict(row) for row in connection.execute(sa.select(jobs)).mappings()]
 
 
 def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
@@ -148,7 +175,119 @@ def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
     working, waiting = add(store, "works"), add(store, "waits")
     store.jobs.cancel(waiting)
     store.jobs.cancel(working)
-    assert store.jobs.claim("handout") is None
+    assert store.jobs.claim("handout", RUNNER) is None
     assert not store.jobs.beat(working, 1, 4)
     store.jobs.finish(working, "ready", result=b"late")
     assert found(store, "works").ending == "cancelled"
+
+
+def test_a_runner_does_as_many_jobs_of_a_kind_as_it_says(store: Store) -> None:
+    """Any number of runners work at once; one that is back after its end begins again what it was at work on."""
+    for number in range(5):
+        store.jobs.add("handout", MEMBER, replace(LIMITS, member=9), "-", f"{number}", None, {}, {})
+    two, other = Runner("two", concurrency=2), Runner("other")
+    claims = [store.jobs.claim("handout", runner) for runner in (two, other, two, other, two)]
+    assert [claimed and (claimed[0].key, claimed[0].runner) for claimed in claims] == [
+        ("0", "two"), ("1", "other"), ("2", "two"), None, None
+    ]  # fmt: skip
+    store.jobs.sign_off("two")
+    claimed = store.jobs.claim("handout", two)
+    assert claimed
+    assert (claimed[0].key, claimed[0].attempt) == ("0", 2)
+
+
+def test_runners_are_listed_with_their_last_sign_of_life(store: Store) -> None:
+    """For a day after it; signing on again changes what has changed, and jobs that they end are counted."""
+    runner = Runner("gpu", ("handout",), device="cuda:0", memory_bytes=2**36, checkpoints=[{"key": "k", "layers": 3}])
+    web = Runner("web", is_web=True)
+    for each in (web, runner):
+        store.jobs.sign_on(each)
+    store.jobs.add("handout", MEMBER, LIMITS, "-", "a", None, {}, {})
+    claimed = store.jobs.claim("handout", runner)
+    assert claimed
+    store.jobs.finish(claimed[0], "ready")
+    store.jobs.finish(claimed[0], "ready")
+    first = store.jobs.runners()[0]
+    assert first.started_at
+    assert replace(first, started_at=None, heard_at=None) == replace(runner, jobs_done=1)
+    age_jobs(store, SILENT_AFTER)
+    assert [each.is_alive for each in store.jobs.runners()] == [False, True]
+    store.jobs.sign_on(replace(runner, device_name="H100"))
+    again = store.jobs.runners()[0]
+    assert (again.is_alive, again.device_name, again.jobs_done) == (True, "H100", 1)
+    assert again.started_at == first.started_at - SILENT_AFTER - timedelta(seconds=1)
+    store.jobs.sign_off("gpu")
+    assert [each.name for each in store.jobs.runners()] == ["web"]
+    age_jobs(store, ROW_RETENTION)
+    store.jobs.delete_expired()
+    assert store.jobs.runners() == ()
+
+
+CPU = Runner("cpu")
+GPU = Runner("gpu", device="cuda:1", memory_bytes=1000, checkpoints=[{"key": "w"}])
+NEEDS: tuple[tuple[Runner, dict[str, Any], str | None], ...] = (
+    (CPU, {}, None),
+    (CPU, {"device": "cpu"}, None),
+    (CPU, {"device": "cuda"}, "no-device"),
+    (CPU, {"checkpoint": "w"}, "no-weights"),
+    (CPU, {"memory_bytes": 1}, "no-memory"),
+    (GPU, {"checkpoint": "w", "device": "cuda", "memory_bytes": 1000}, None),
+    (GPU, {"checkpoint": "v"}, "no-weights"),
+    (GPU, {"device": "cpu"}, "no-device"),
+    (GPU, {"memory_bytes": 1001}, "no-memory"),
+    (replace(GPU, form=JOB_FORM + 1), {}, "old-code"),
+)
+
+
+def test_a_runner_starts_the_jobs_whose_needs_it_meets(store: Store) -> None:
+    """Of the others it is said what is missing; web processes start every job."""
+    for runner, needs, lacking in NEEDS:
+        job = store.jobs.add("run", MEMBER, LIMITS, "-", "a", None, {}, {}, **needs)
+        unmet = unmet_need(job, [runner])
+        assert (unmet and unmet[0]) == lacking, needs
+        assert (store.jobs.claim("run", runner) is None) == (lacking is not None), needs
+        others = [replace(CPU, is_web=True), replace(CPU, is_alive=False), replace(CPU, kinds=("handout",))]
+        assert (unmet_need(job, others) or ("",))[0] == "no-runner"
+        assert (store.jobs.claim("run", others[0]) is None) == (lacking is None), needs
+        store.jobs.delete(job)
+
+
+def test_a_wrong_clock_changes_nothing_where_machines_share_a_database(
+    new_postgres_database: str, tmp_path: Path
+) -> None:
+    """It takes no job from another machine, deletes none, and its own are as old as they are."""
+    right = Store(new_postgres_database, tmp_path)
+    ended = add(right, "ended")
+    right.jobs.finish(ended, "ready")
+    working = add(right, "works")
+    for hours in (-2, 2):
+        clock = partial(lambda hours: utc_now() + timedelta(hours=hours), hours)
+        wrong, runner = Store(new_postgres_database, tmp_path, clock=clock), Runner(f"{hours}")
+        wrong.jobs.delete_expired()
+        wrong.jobs.sign_on(runner)
+        assert wrong.jobs.claim("handout", runner) is None
+        assert (found(wrong, "ended").ending, right.jobs.beat(working, 1, 2)) == ("ready", True)
+        job = add(wrong, "new")
+        assert abs(job.created_at - utc_now()) < timedelta(minutes=5)
+        assert (job.is_overdue, wrong.jobs.must_give_way(working, runner)) == (False, False)
+        wrong.jobs.delete(job)
+        assert [each.is_alive for each in wrong.jobs.runners()] == [True] * len(right.jobs.runners())
+        wrong.close()
+    right.close()
+
+
+def test_postgresql_tells_of_a_job_at_once(new_postgres_database: str, tmp_path: Path) -> None:
+    """Whoever waits for one; after the connection is lost on which they do, and with nobody told meanwhile, again."""
+    store = Store(new_postgres_database, tmp_path)
+    for key in ("a", "b"):
+        store.jobs.await_job(0)  # which connects
+        with ThreadPoolExecutor(1) as thread:
+            waiting, began = thread.submit(store.jobs.await_job, 60), time.monotonic()
+            store.jobs.add("handout", MEMBER, LIMITS, "-", key, None, {}, {})
+            waiting.result()
+        assert time.monotonic() - began < 50
+        with store.engine.connect() as connection:
+            listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ^@ 'LISTEN'"
+            assert list(connection.exec_driver_sql(listening).scalars()) == [True]
+        store.jobs.await_job(0)  # which finds out
+    store.close()

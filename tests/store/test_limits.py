@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from app.store import Store, limits
 from app.store.limits import DatabaseGoneError, Failure, failure_of, is_orphan, tolerated_failure
 
 
@@ -75,3 +77,28 @@ def test_a_row_without_what_it_belongs_to_is_an_orphan() -> None:
                 connection.exec_driver_sql(statement)
             assert is_orphan(raised.value) == orphan
     assert not is_orphan(sqlite3.IntegrityError())
+
+
+def test_whoever_stands_still_in_a_transaction_loses_its_locks(
+    new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others then go on, and for the one who wakes up the database was away for a moment."""
+    monkeypatch.setattr(limits, "STATEMENT_LIMIT_S", 0.2)
+    asleep = Store(new_postgres_database, tmp_path)
+    monkeypatch.setattr(limits, "STATEMENT_LIMIT_S", 60)
+    awake, lock = Store(new_postgres_database, tmp_path), sa.text("SELECT pg_advisory_xact_lock(1)")
+
+    def stand_still() -> None:
+        with asleep.transaction() as connection:
+            connection.execute(lock)
+            with awake.transaction() as other:
+                other.execute(lock)  # waits until it is free
+            connection.execute(lock)
+
+    with pytest.raises(sa.exc.DBAPIError) as raised:
+        stand_still()
+    assert failure_of(raised.value) is Failure.SILENT
+    with asleep.transaction() as connection:
+        connection.execute(lock)
+    asleep.close()
+    awake.close()

@@ -55,6 +55,23 @@ def test_the_first_password_voids_every_set_up_link(store: Store) -> None:
     assert store.people.find_link(token) is None
 
 
+def test_whoever_makes_the_first_account_is_an_operator(store: Store) -> None:
+    """Nobody else is, whatever link they follow, until they are made one."""
+    link = store.people.find_link(store.people.add_link("setup"))
+    assert link
+    first = store.people.follow_link(link, "ada@example.org", "Ada", "hash")
+    second = store.people.add_teacher("bo@example.org", "Bo")
+    assert first
+    assert second
+    assert (first.is_operator, second.is_operator) == (True, False)
+    store.people.set_operator(second, True)
+    store.people.set_operator(first, False)
+    assert [operator.id for operator in store.people.operators()] == [second.id]
+    signed_in = store.people.find_session(store.people.open_session(second))
+    assert signed_in
+    assert signed_in.is_operator
+
+
 def test_no_secret_is_stored_in_clear(store: Store) -> None:
     """Tokens of links and sessions and resume codes are hashes in the database."""
     token = store.people.add_link("setup")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from alembic.script import ScriptDirectory
 
 from app.settings import PROJECT, Settings
 from app.store import PracticeSheetKey, Store
-from app.store.database import connections_of_each
+from app.store.database import clock_ahead_s, connections_of_each
 from app.store.tables import metadata, runs, visitors
 from tests.helpers.stored_class import save
 
@@ -229,3 +230,12 @@ def test_workers_share_the_connections(new_postgres_database: str, tmp_path: Pat
     pool = shared.single_engine.pool
     shared.close()
     assert (connections_of_each(workers), pool.size()) == (each, each)  # type: ignore[attr-defined]
+
+
+def test_a_machine_knows_how_far_its_clock_is_from_the_databases(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ahead or behind by an hour; SQLite has no clock of its own."""
+    right_time = time.time
+    for wrong_by in (3600, -3600):
+        monkeypatch.setattr(time, "time", lambda wrong_by=wrong_by: right_time() + wrong_by)
+        expected = 0 if store.engine.dialect.name == "sqlite" else wrong_by
+        assert clock_ahead_s(store.engine) == pytest.approx(expected, abs=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from app.grading.paper_lines import mark_lines
 from app.models.architecture import Architecture
 from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
 from app.sheets.code_text import option_text
+from app.sheets.lint import findings_on
 from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.topics.registry import refusal, topic_for
@@ -157,3 +159,19 @@ def test_patterns_on_paper_are_typed_in_quotes_or_without_spaces() -> None:
     texts[-3] = "bhqe,bhke->bhqk"
     [paper] = mark_lines(GPT2, " ".join(texts))
     assert paper.report.complete
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        (("scores", "scores_pattern"), 1),
+        (("queries", "summed_in_scores", "projection_pattern", "scores_pattern"), 2),
+        (("own_scores", "keys_by_head", "scores_pattern", "split_pattern", "merge_pattern"), 0),
+    ],
+)
+def test_a_row_that_shows_the_pattern_another_asks_for_is_reported(rows: tuple[str, ...], count: int) -> None:
+    """Its line of code is on the sheet, and could be copied."""
+    sheet = replace(GPT2.worksheet, key="mine", rows=rows)
+    library = replace(LIBRARY, worksheets={"mine": sheet})
+    kinds = [finding.kind for finding in findings_on(library, library.variant("mine"))]
+    assert kinds.count("gives-away") == count

@@ -62,9 +62,11 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """The buttons that would fix a finding: none for some kinds, and a title only if it does fix it."""
+    """The buttons that would fix a finding: none for some kinds, no number of tokens for a sheet with a sentence, and a
+    title only if it does fix it.
+    """
     sheet = variant.worksheet
-    if tokens := finding.proposed_tokens:
+    if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
     elif finding.part:
         yield Proposal(_("State it again"), f"state {finding.part}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import WHOLE_CACHE, each, on
+from app.models.architecture import Architecture
 from app.topics.model_costs import BYTES_IN_TRAINING
 
 _WEIGHTS_BYTES = ("weights_16_bit.count", "weights_8_bit.count", "weights_4_bit.count")
@@ -22,6 +23,19 @@ def _multiplied(entries: str) -> dict[str, str]:
     times = {"token_flops": "2", "products_flops": "2*N", "prefill_flops": "2*N", "decode_flops": "2"}
     worked_out = {f"{key}.count": f"right + {factor}*{change}" for key, factor in times.items()}
     return {"multiplied.count": entries, **worked_out, "training_flops.count": f"right + 6*N*{change}"}
+
+
+def _has_long_latents(architecture: Architecture) -> bool:
+    """Whether a latent vector is longer than a key and than a value, and the cache has at most half as many numbers as
+    with keys and values of all heads.
+
+    Only then is true what the explanation says: more operations, far fewer bytes.
+    """
+    a = architecture
+    if not a.has_latent_attention:
+        return False
+    cached = a.extra["r_kv"] + a.extra["d_rope"]
+    return a.extra["r_kv"] > max(a.d_h, a.d_v) and 2 * cached <= a.H * (a.d_h + a.d_v)
 
 
 GROUP = (
@@ -111,7 +125,7 @@ GROUP = (
         "keys-in-a-latent-cache",
         198,
         on("model-costs", {"decode_flops.count": "token_flops + 2*L*H*(N + 1)*(d_h + d_v)"}),
-        lambda architecture: architecture.has_latent_attention,
+        _has_long_latents,
     ),
     Misconception(
         "backward-costs-a-forward",

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
-from app.forward.head_run import HeadNotRun, NotRunReason, run_architecture
+from app.forward.head_run import HeadNotRun, why_not_run
 from app.forward.program import RUNNABLE_TOPICS
+from app.forward.real_head import RealHead
 from app.grading.grade import grade
 from app.grading.hints import write_hint
+from app.machine.jobs import JobKind, JobRefusedError
+from app.machine.work_queue import Client
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import SizeSource
 from app.models.parameter_count import parameters_json
-from app.models.read_config import build_architecture
 from app.sheets.sheet_json import opened_rows, variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
-from app.web.heads.head_request import HeadChoice, offered_checkpoints, run_choice
+from app.web.heads.head_request import HeadChoice, find_checkpoint, needs_of, offered_checkpoints
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
+from app.web.shared.run_jobs import check_asked
+from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network
 
 router = APIRouter(prefix="/api/v1", tags=["v1"], dependencies=[Depends(require_practice)])
-# The HTTP status for each reason why a head was not run.
-STATUS_OF_REASON: dict[NotRunReason, int] = {"refused": 422, "busy": 503, "too-long": 504, "stopped": 503}
+# The HTTP status for each reason why a job was not done; for any other it is 503, since a later request may be luckier.
+STATUS_OF_REASON: Mapping[str, int] = {"refused": 422, "too-long": 504, "error": 500}
+API_WAIT_LIMIT_S = 120  # of a request that waits for its job: at work, it takes a minute at most
 
 
 class ModelEntry(BaseModel):
@@ -419,16 +428,13 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
     """
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
-    options = body.model_dump(include={"topic", "decoder_tokens", "head", "device", "dtype", "seed"})
-    if body.model is not None:
-        architecture = library_with_model(services.library, services.store, body.model).model(body.model).architecture
-    else:
-        architecture = build_architecture(body.config)
     try:
         services.storage.charge(client_network(request), BYTES_OF_RUN)
-        return run_architecture(services.runner, architecture, body.tokens, client=client, **options).as_dict()
+        asked = body.model_dump()
+        result: dict[str, Any] = json.loads(_answer(services, "run", client, asked, check_asked(services, asked)))
     except HeadNotRun as problem:
-        raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
+        raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
+    return result
 
 
 @router.get("/heads", name="api_list_checkpoints")
@@ -459,10 +465,32 @@ def run_head_of_checkpoint(
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     try:
         choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
-        real_head = run_choice(services, choice, client=client)
+        needs = needs_of(services, find_checkpoint(services, body.checkpoint))
+        real_head = RealHead.from_bytes(_answer(services, "head", client, asdict(choice), needs))
     except HeadNotRun as problem:
-        raise HTTPException(STATUS_OF_REASON[problem.reason], str(problem)) from None
+        raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return real_head.as_dict() | {"weights": real_head.arrays["weights"].tolist()}
+
+
+def _answer(
+    services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], needs: Mapping[str, Any]
+) -> bytes:
+    """Queue a job, wait API_WAIT_LIMIT_S at most, and return what its work gave; then the job is deleted.
+
+    503 if there is no room for it or it has not been done by then; else what STATUS_OF_REASON says.
+    """
+    try:
+        job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
+    except JobRefusedError:
+        raise HTTPException(503, why_not_run("busy")) from None
+    try:
+        job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
+        if job.ending == "ready":
+            return services.jobs.result(job)
+    finally:
+        services.jobs.delete(job)
+    problem = job.problem or why_it_waits(services, job) or why_not_run("busy")
+    raise HTTPException(STATUS_OF_REASON.get(job.reason, 503), problem)
 
 
 def _model_entry(model: Model) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from app.store import Teacher
 from app.translation import gettext as _
 from app.web.handouts.handout_form import pdf_response
 from app.web.shared.permissions import MaybeTeacher, require_practice
+from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render_page_or_fragment
 from app.web.shared.urls import url_for
@@ -30,6 +31,7 @@ class PrintJobPage:
 
     job: Annotated[Job, Doc("The handout that waits, is being made, or is ready.")]
     problem: Annotated[str, Doc("Why there will be no PDF; empty if there is one or it is waited for.")]
+    why_it_waits: Annotated[str, Doc("That no runner is there to begin it; empty if one is.")]
 
 
 @router.get("/handout/jobs/{key}.pdf")
@@ -49,7 +51,7 @@ def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeache
     for a handout that is expired, unknown or another teacher's.
     """
     job = _find_job(services, key, teacher)
-    page = PrintJobPage(job, _problem(job))
+    page = PrintJobPage(job, _problem(job), why_it_waits(services, job))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
     if not (is_htmx(request) or job.ending):
         response.headers["Refresh"] = str(REFRESH_S)

@@ -29,11 +29,22 @@ from app.web.heads.picture_view import PictureView, picture_view
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
+from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
 from app.web.shared.sheet_view import RowView
-from app.web.shared.stage_view import Coincidences, PartLine, StageView, coincidences, part_lines, stage_views
+from app.web.shared.stage_view import (
+    Coincidences,
+    PartLine,
+    StageView,
+    TurnedQuery,
+    coincidences,
+    part_lines,
+    stage_views,
+    turned_query,
+)
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
 
@@ -51,12 +62,14 @@ class HeadPage:
 
     job: Annotated[Job, Doc("The head that waits, runs, or has run.")]
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")] = ""
+    why_it_waits: Annotated[str, Doc("That no runner is there to begin it; empty if one is.")] = ""
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
     variant: Annotated[Variant | None, Doc("The sheet of the stage that is asked.")] = None
     rows: Annotated[tuple[RowView, ...], Doc("Its rows of boxes.")] = ()
     focused: Annotated[str, Doc("The name of the box that has the focus.")] = ""
     locked: Annotated[bool, Doc("Whether nothing can be typed there: never.")] = False
+    turned: Annotated[TurnedQuery | None, Doc("A query before and after RoPE; None if none is shown.")] = None
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
@@ -73,6 +86,7 @@ class HeadPage:
 
 
 @router.get("/heads/{key}")
+@in_threads("run")
 def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
@@ -83,6 +97,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     page = HeadPage(
         job,
         _problem_of(job),
+        why_it_waits(services, job),
         skipped=",".join(_skipped(skip)),
         asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS),
     )
@@ -189,6 +204,7 @@ def _page(
         rows=asked.rows if asked else (),
         focused=asked.focused if asked else "",
         parts=part_lines(real_head),
+        turned=turned_query(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
         scale_sentence=_scale_sentence(real_head),
         quantized=_quantized_sentence(real_head) if real_head.is_quantized else "",

@@ -20,6 +20,7 @@ from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
 from app.machine.work_queue import Client
 from app.sheets.variant import Variant
 from app.translation import gettext as _
+from app.web.shared.runners import living_runners
 from app.web.shared.services import Services
 
 # A warm head takes well under a second for a short sentence, of a deep layer a few. The result is kept for an hour, so
@@ -75,11 +76,10 @@ def start_head(
     """
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
+    options: dict[str, Any] = {"visitor_id": visitor_id, "student_id": student_id, **needs_of(services, listed)}
     key = secrets.token_urlsafe(18)
     try:
-        return services.jobs.submit(
-            "head", client, key, about, asdict(choice), visitor_id=visitor_id, student_id=student_id
-        )
+        return services.jobs.submit("head", client, key, about, asdict(choice), **options)
     except JobRefusedError as refusal:
         sentences = {
             "full": _("Too many runs are in progress. Try again in a minute."),
@@ -89,10 +89,18 @@ def start_head(
         raise HeadNotRun(sentences[refusal.reason], "busy") from None
 
 
+def needs_of(services: Services, listed: ListedCheckpoint) -> dict[str, str]:
+    """The weights that a head needs of a runner, for `submit`; nothing where this process runs it."""
+    return {"checkpoint": listed.key} if services.settings.runners else {}
+
+
 def run_queued_real_head(services: Services, task: Task) -> bytes:
     """The result of a queued head as bytes; raises ValueError, whose text the page shows, if it cannot be run."""
     choice = HeadChoice(**task.arguments)
-    head = run_choice(services, choice, client=task.client, check=task.check, report=task.report)
+    source = find_checkpoint(services, choice.checkpoint).source
+    options: dict[str, Any] = {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
+    options |= {"compare": True, "check": task.check, "report": task.report}
+    head = run_checkpoint(services.runner, source, choice.sentence, **options)
     if choice.tokens not in (0, len(head.tokens)):
         problem = _(
             "The worksheet says {said} tokens, but these weights make {count} of its sentence: tell its author."
@@ -101,16 +109,15 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
     return head.to_bytes()
 
 
-def run_choice(services: Services, choice: HeadChoice, **options: Any) -> RealHead:
-    """Run a head and wait for it; `options` are those of the runner. Raises HeadNotRun, which is a ValueError."""
-    source = find_checkpoint(services, choice.checkpoint).source
-    options |= {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS, "compare": True}
-    return run_checkpoint(services.runner, source, choice.sentence, **options)
-
-
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
-    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed."""
-    return listed_checkpoints(services.settings.weight_folders)
+    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed.
+
+    A server that leaves heads to runners offers what the living ones have, each key once.
+    """
+    if not services.settings.runners:
+        return listed_checkpoints(services.settings.weight_folders)
+    entries = (each for runner in living_runners(services, "head") for each in runner.checkpoints)
+    return tuple({each["key"]: ListedCheckpoint(source="", **each) for each in entries}.values())
 
 
 def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:

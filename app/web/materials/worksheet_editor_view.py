@@ -12,7 +12,9 @@ from fastapi import Response
 from markupsafe import Markup
 
 from app.bugs.bank import BUGS
-from app.classes.authoring.remarks import Remark, remarks_on
+from app.checkpoints.checkpoint import CheckpointError
+from app.checkpoints.sources import listed_checkpoints, open_checkpoint
+from app.classes.authoring.remarks import Proposal, Remark, remarks_on
 from app.classes.authoring.worksheet_form import (
     EditorTexts,
     RowTexts,
@@ -33,6 +35,7 @@ from app.store import Course, Material
 from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
+from app.translation import ngettext
 from app.web.materials.worksheet_preview import (
     PREVIEW_KEY,
     PREVIEW_VIEWS,
@@ -146,6 +149,7 @@ class WorksheetEditorPage:
     view: Annotated[PreviewView, Doc("The view that is chosen.")]
     preview: Annotated[Markup, Doc("The preview as HTML; empty while a field cannot be used.")]
     remarks: Annotated[tuple[Remark, ...], Doc("What the checker finds.")]
+    sentence_tokens: Annotated[str, Doc("How many tokens the weights make of the sentence, or why nobody knows.")]
     told: Annotated[str, Doc("Stands for the remarks that are shown, so that a save knows they were.")]
     asked_anyway: Annotated[bool, Doc("Whether a save waits for the remarks to be read.")] = False
     saved: Annotated[int, Doc("The version that was just saved, or 0.")] = 0
@@ -189,7 +193,8 @@ def editor_page(
     menu = _menu(library, texts, worksheet)
     variant = _variant(library, texts, worksheet)
     shown: PreviewView = next((each for each in PREVIEW_VIEWS if each == view), "empty")
-    remarks = remarks_on(library, worksheet) if worksheet else ()
+    sentence_tokens, remarks_on_sentence = _sentence_tokens(services, texts, worksheet)
+    remarks = (*remarks_on_sentence, *(remarks_on(library, worksheet) if worksheet else ()))
     return WorksheetEditorPage(
         place=place,
         course=None,
@@ -215,6 +220,7 @@ def editor_page(
         if worksheet
         else Markup(""),
         remarks=remarks,
+        sentence_tokens=sentence_tokens,
         told=told_token(remarks),
         field=draft.error.field if draft.error else "",
         problem=str(draft.error) if draft.error else "",
@@ -252,6 +258,34 @@ def told_token(remarks: Sequence[Remark]) -> str:
     """
     messages = [clean_line(remark.message) for remark in remarks if remark.matters]
     return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
+
+
+def _sentence_tokens(
+    services: Services, texts: EditorTexts, worksheet: Worksheet | None
+) -> tuple[str, tuple[Remark, ...]]:
+    """How many tokens the weights make of the sentence for a real head, and a remark if the worksheet has another
+    number; both empty without a sentence or weights.
+
+    Weights that are not on this server, or can't be read, make no remark: a sentence says so instead.
+    """
+    sentence, key = texts.fields["sentence"], texts.fields["checkpoint"]
+    if not sentence or not key:
+        return "", ()
+    folders = services.settings.weight_folders
+    is_here = not services.settings.runners  # otherwise runners have the weights, and this process no tokenizer
+    listed = next((each for each in listed_checkpoints(folders) if is_here and each.key == key), None)
+    if listed is None:
+        return _("This server doesn’t have these weights, so it can’t count the tokens of the sentence."), ()
+    try:
+        count = len(open_checkpoint(listed.source, folders).tokens(sentence))
+    except CheckpointError as error:
+        return str(error), ()
+    said = ngettext("These weights make one token of it.", "These weights make {count} tokens of it.", count)
+    if worksheet is None or worksheet.tokens == count:
+        return said.format(count=count), ()
+    wrong = _("The sentence for a real head has {count} tokens and the sheet {tokens}, so that the head could not run.")
+    proposal = Proposal(ngettext("One token", "{count} tokens", count).format(count=count), f"set tokens {count}")
+    return said.format(count=count), (Remark(wrong.format(count=count, tokens=worksheet.tokens), (proposal,)),)
 
 
 def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> ModelMenu:

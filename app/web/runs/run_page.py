@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -18,11 +17,11 @@ from app.classes import sheet_actions
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
-from app.forward.head_run import HeadNotRun, run_sheet, why_not_run
+from app.forward.head_run import HeadNotRun, why_not_run
 from app.forward.lines import ProgramLine
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.machine.jobs import Job, JobLimits, JobRefusedError, Result, Task
+from app.machine.jobs import Job, JobRefusedError
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
@@ -36,6 +35,8 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import PracticeOpen, QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
+from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text
+from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import has_readable_answer
 from app.web.shared.stage_view import ALL_STAGES
@@ -45,10 +46,6 @@ from app.web.shared.urls import client_network, url_for
 from app.web.student.sheet_request import posted_class_sheet
 
 router = APIRouter(include_in_schema=False)
-log = logging.getLogger("attention_shapes")
-
-# A warm run takes a quarter of a second or less, so that a class whose students all start one waits a minute.
-RUN_LIMITS = JobLimits(total=200, visitors=14, visitor=7, member=6)
 MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
 # When a page asks again. With others ahead it has longer to wait, and a class whose pages all wait must not ask so
 # often that everything else is slow: 200 such pages ask 70 times a second together.
@@ -137,6 +134,7 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 
 
 @router.post("/runs", dependencies=[Depends(require_practice)])
+@in_threads("run")
 def start_run(
     request: Request,
     services: ServicesDep,
@@ -164,13 +162,15 @@ def start_run(
         response = _to_real_head(request, services, client, choice, back=back, visitor_id=visitor_id)
         return requested.with_cookie(request, response)
     frozen = freeze_run(requested.variant)
-    run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
-    response = _respond(request, requested.variant, run, job, sheet_link(requested.variant), options)
+    run, job = (
+        _start(services, client, requested.answers, options, frozen, requested.variant) if attempted else (None, None)
+    )
+    response = _respond(request, services, requested.variant, run, job, sheet_link(requested.variant), options)
     return requested.with_cookie(request, response)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
-@in_threads("class")
+@in_threads("run")
 def start_class_run(
     request: Request,
     services: ServicesDep,
@@ -204,11 +204,12 @@ def start_class_run(
     if is_asked_for and open_to_practice and (choice := choice_of_sheet(services, variant)):
         return _to_real_head(request, services, client, choice, back=link, student_id=student_id)
     frozen = freeze_run(variant, activity, number)
-    run, job = _start(services, client, requested.answers, options, frozen) if attempted else (None, None)
-    return _respond(request, variant, run, job, link, options)
+    run, job = _start(services, client, requested.answers, options, frozen, variant) if attempted else (None, None)
+    return _respond(request, services, variant, run, job, link, options)
 
 
 @router.post("/runs/{run_id}/again", dependencies=[Depends(require_run)])
+@in_threads("run")
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
@@ -226,19 +227,21 @@ def run_again(
     else:
         services.storage.charge(client_network(request), size)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
-    run, job = _start(services, client, first.answers, options, frozen)
-    return _respond(request, variant, run, job, _sheet_address(first, variant), options)
+    run, job = _start(services, client, first.answers, options, frozen, variant)
+    return _respond(request, services, variant, run, job, _sheet_address(first, variant), options)
 
 
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
+@in_threads("run")
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
     run, job = _find_run(services, run_id)
-    page = _run_page(run, sheet_of_run(services.library, services.store, run), job)
+    page = _run_page(services, run, sheet_of_run(services.library, services.store, run), job)
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
 
 
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
+@in_threads("run")
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says of its sheet in one line, for the page of the sheet; empty if it came to nothing."""
     run, job = _find_run(services, run_id)
@@ -305,7 +308,7 @@ def _sheet_address(run: Run, variant: Variant) -> str:
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
 
-def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
+def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
     """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
     If `is_new`, it asks for progress sooner: most runs take no longer. The more runs are ahead, the less often it asks.
@@ -320,7 +323,7 @@ def _run_page(run: Run, variant: Variant, job: Job | None, *, is_new: bool = Fal
         problem=run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
-        waiting=_waiting_sentence(job),
+        waiting=(job and why_it_waits(services, job)) or _waiting_sentence(job),
         asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     )
     return _with_result(page, result) if result else page
@@ -375,7 +378,7 @@ def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment
     output = _("{name} is {shape}.")
     if variant.worksheet.tokens_are == "columns":
         output = _("With tokens as rows, {name} is {shape}.")
-    output = output.format(name=row.letter or row.name, shape=_shape_text(result.shapes[row.key]))
+    output = output.format(name=row.letter or row.name, shape=shape_text(result.shapes[row.key]))
     return replace(fragment, sentence=" ".join([*_verdict(rows), output]))
 
 
@@ -410,16 +413,7 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
 
 def _difference(result: HeadRun) -> str:
     """The sentence on the matrices whose shape in torch is not the table's."""
-    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=_differing(result))
-
-
-def _differing(result: HeadRun) -> str:
-    """Those matrices with their shapes in torch: 'scores (99, 100), weights (99, 100)'."""
-    return ", ".join(f"{key} {_shape_text(result.shapes[key])}" for key in result.disagreements)
-
-
-def _shape_text(shape: Iterable[int]) -> str:
-    return f"({', '.join(map(str, shape))})"
+    return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=differing_shapes(result))
 
 
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
@@ -556,39 +550,27 @@ def _is_busy(services: Services) -> bool:
 
 
 def _start(
-    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun
+    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
     """Store a new run with its job; if the queue has no room, the run has a problem and no job."""
-    settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
+    settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))
     try:
-        return run, services.jobs.submit("run", client, run.id, {}, settings, along=store_run)
+        return run, queue_run(services, client, run.id, variant, settings, store_run)
     except JobRefusedError:
         refused = replace(run, problem=why_not_run("busy"))
         return services.store.add_run(refused, (frozen.snapshot,)), None
 
 
-def run_queued_head(services: Services, task: Task) -> Result:
-    """Run the head of a queued run; what is returned stores its result, or a sentence on why there is none."""
-    run = services.store.find_run(task.job.key)
-    if run is None:  # its activity was deleted
-        return b""
-    stored, problem = None, None
-    try:
-        variant = sheet_of_run(services.library, services.store, run)
-        result = run_sheet(services.runner, variant, client=task.client, check=task.check, **task.arguments)
-    except HeadNotRun as failure:
-        problem = str(failure)
-    else:
-        stored = result.as_dict()
-        if not result.agrees:
-            log.error("PyTorch contradicts the answer key: %s", _differing(result))
-    return partial(services.store.finish_run, run.id, stored, problem)
-
-
 def _respond(
-    request: Request, variant: Variant, run: Run | None, job: Job | None, link: str, options: RunOptions
+    request: Request,
+    services: Services,
+    variant: Variant,
+    run: Run | None,
+    job: Job | None,
+    link: str,
+    options: RunOptions,
 ) -> Response:
     """Where to watch a new run: in the page for htmx, else on a page of its own; if `run` is None, why there is none.
 
@@ -601,7 +583,7 @@ def _respond(
         return RedirectResponse(url_for("show_run", run_id=run.id), 303)
     if options.in_background:
         return render("runs/_agreement.html", _agreement(run, variant, job))
-    return render("runs/_run.html", _run_page(run, variant, job, is_new=True))
+    return render("runs/_run.html", _run_page(services, run, variant, job, is_new=True))
 
 
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:

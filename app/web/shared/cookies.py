@@ -52,7 +52,9 @@ _PARTS = {
     **dict.fromkeys(("join", "resume"), "join"),
     **dict.fromkeys(("mine", "class"), "class"),
     **dict.fromkeys(("worksheets", "tickets"), "worksheets"),
-    **dict.fromkeys(("courses", "activities", "password", "sign-in", "forgotten-password", "links"), "teach"),
+    **dict.fromkeys(
+        ("courses", "activities", "machines", "password", "sign-in", "forgotten-password", "links"), "teach"
+    ),
 }
 
 

@@ -178,6 +178,22 @@ def require_teacher(teacher: MaybeTeacher) -> Teacher:
 SignedIn = Annotated[Teacher, Depends(require_teacher)]
 
 
+def operator(teacher: SignedIn) -> Teacher:
+    """The signed-in teacher, who looks after this installation; 403 for any other teacher."""
+    if not teacher.is_operator:
+        raise HTTPException(
+            403,
+            _(
+                "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
+                "with “attention-shapes teacher operator {email}”."
+            ).format(email=teacher.email),
+        )
+    return teacher
+
+
+Operator = Annotated[Teacher, Depends(operator)]
+
+
 def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
     """A course for its staff: teachers and assistants. Others get 404, and 303 or 401 where nobody is signed in."""
     role, course = _require_staff(services, course_id, teacher)
@@ -210,7 +226,7 @@ def editable_student(services: ServicesDep, access: EditableCourse, student_id: 
 
     First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
     """
-    student = services.store.roster.find_student(_valid_id(student_id))
+    student = services.store.roster.find_student(valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
     return RosterStudentAccess(student, access.course, access.teacher)
@@ -224,7 +240,7 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
 
     NotSignedInError comes first if nobody is signed in.
     """
-    activity = services.store.activities.find(_valid_id(activity_id))
+    activity = services.store.activities.find(valid_id(activity_id))
     if activity is None:
         raise HTTPException(404)
     role, course = _require_staff(services, activity.course_id, teacher)
@@ -244,7 +260,7 @@ class StudentResultsAccess:
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
     """A student and an activity of one course, for its staff; 404 for no student or one of another course."""
-    student = services.store.roster.find_student(_valid_id(student_id))
+    student = services.store.roster.find_student(valid_id(student_id))
     if student is None or student.course_id != access.course.id:
         raise HTTPException(404)
     return StudentResultsAccess(access, student)
@@ -311,7 +327,7 @@ class MaterialAccess:
 
 def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
     """A material for its teacher or its course's staff, to read and copy; 404 for others, and if it was removed."""
-    material = services.store.materials.find(_valid_id(material_id))
+    material = services.store.materials.find(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
     return _material_access(services, teacher, material)
@@ -335,7 +351,7 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
     404 if there is no such material, or the teacher may not know of it.
     """
     materials = services.store.materials
-    material = materials.find(_valid_id(material_id)) or materials.find_removed(material_id)
+    material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
     if material is None:
         raise HTTPException(404)
     return editable_material(_material_access(services, teacher, material))
@@ -346,7 +362,7 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
     """A removed material, to restore; 404 if there is none, else the errors of `readable_` and `editable_material`."""
-    material = services.store.materials.find_removed(_valid_id(material_id))
+    material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
     access = _material_access(services, teacher, material)
@@ -482,7 +498,7 @@ def _require_editor(access: MaterialAccess) -> None:
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
     """A teacher's role in a course, instructor or assistant, and the course; 404 without a role or a course."""
-    role = services.store.courses.role(_valid_id(course_id), teacher)
+    role = services.store.courses.role(valid_id(course_id), teacher)
     course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:
         raise HTTPException(404)
@@ -501,7 +517,7 @@ def _require_unarchived(course: Course) -> None:
         raise HTTPException(409, _("This course is archived and read-only. A teacher can restore it."))
 
 
-def _valid_id(number: int) -> int:
+def valid_id(number: int) -> int:
     """The number, if it can be an id: from 1 to 2^31 - 1, as PostgreSQL has them. Raises 404 for any other."""
     if not 0 < number <= LARGEST_ID:
         raise HTTPException(404)

@@ -4,7 +4,8 @@ of names that are suggested from a roster, each time that they are asked for.
 A limit slows down wrong guesses and refuses no right one: a right code passes however many were wrong, a right password
 passes a few seconds later, and a browser that somebody has signed in with has a bucket of its own.
 
-Each worker process counts for itself, so that a failure costs no write; with n workers, each allows 1/n of the limit.
+Each process counts for itself, so that a failure costs no write; with n processes on all machines together, each allows
+1/n of the limit.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume", "mail"]
-MIN_BURST = 5  # failures a worker allows at once, however many workers: a person who mistypes meets the same one again
+MIN_BURST = 5  # failures a process allows at once, however many there are: whoever mistypes may meet the same one
 MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
 
 # What visitors of one network may store outside of classes; what a student does in a class counts for that student.
 BYTES_PER_HOUR = 40_000_000
-# Of each worker, since all requests of a browser, and in a bad moment of a class, may reach the same one:
+# Of each process, since all requests of a browser, and in a bad moment of a class, may reach the same one:
 BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 130 runs, with answers of usual length
 NEW_NAMES_PER_HOUR = 1_500  # of one network, on no roster: three classes of 500
 BYTES_OF_ROW = 300  # beside what was typed, with its place in the indexes
@@ -52,13 +53,13 @@ class Bucket:
     size: float
     refill_s: float
 
-    def for_one_of(self, workers: int) -> Bucket:
-        """The bucket of one of several workers, which together refill as fast as a single one.
+    def for_one_of(self, processes: int) -> Bucket:
+        """The bucket of one of several processes, which together refill as fast as a single one.
 
         Example:
             Bucket(30, 20).for_one_of(2)   Bucket(size=15.0, refill_s=40)
         """
-        return Bucket(max(self.size / workers, min(MIN_BURST, self.size)), self.refill_s * workers)
+        return Bucket(max(self.size / processes, min(MIN_BURST, self.size)), self.refill_s * processes)
 
 
 BUCKETS: dict[Limit, Bucket] = {
@@ -82,11 +83,11 @@ class TooManyGuessesError(Exception):
 
 
 class RateLimits:
-    """The buckets of one process, by what is limited and by whom it concerns: an account or a client's network."""
+    """The buckets of one of `processes`, by what is limited and whom it concerns: an account or a network."""
 
-    def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._buckets = {limit: bucket.for_one_of(workers) for limit, bucket in BUCKETS.items()}
+        self._buckets = {limit: bucket.for_one_of(processes) for limit, bucket in BUCKETS.items()}
         self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and when that was
         self._lock = threading.Lock()
 
@@ -129,10 +130,10 @@ class BudgetSpentError(Exception):
 
 
 class StorageBudget:
-    """How much each network has stored of late, of which one of several workers allows its share, and each student."""
+    """How much each network has stored of late, of which one of `processes` allows its share, and each student."""
 
-    def __init__(self, workers: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / workers
+    def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / processes
         self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # part of a budget, and when it was taken
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._lock = threading.Lock()

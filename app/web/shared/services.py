@@ -13,6 +13,7 @@ from typing import Annotated, Literal, cast
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.classes.closing import INTERVAL_S, Closing
 from app.classes.demonstration import Demonstration
@@ -20,7 +21,7 @@ from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.hub import MAX_FETCHES, delete_old_copies
 from app.exchange.mail import Mail
-from app.forward.process import MAX_WAITING_RUNS, HeadRunner
+from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.machine.housekeeper import Housekeeper
 from app.machine.jobs import Jobs
@@ -28,6 +29,7 @@ from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.store import Store
+from app.store.database import empty_log
 from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
@@ -35,12 +37,14 @@ from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
-ThreadKind = Literal["class", "forward", "print", "hub", "password"]
-# In each process. Those of a class work, and more of them would only wait for one another. The others mostly wait, and
-# there are a few more of them than may wait at a time, so that whoever is one too many is told at once.
+ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
+# In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
+# class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
+# a few more of them than may wait at a time, so that whoever is one too many is told at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
-    "forward": MAX_WAITING_RUNS + 4,
+    "run": 2,
+    "forward": 24,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
     "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,
@@ -75,13 +79,20 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub."""
+        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub.
+
+        After the jobs it empties SQLite's write-ahead log, so that deleted sentences are in no file any more.
+        """
+
+        def often() -> None:
+            self.jobs.tidy()
+            empty_log(self.store.engine)
 
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
 
-        return Housekeeper(self.settings.data_dir / "turns", self.jobs.tidy, daily)
+        return Housekeeper(self.settings.data_dir / "turns", often, daily)
 
     @cached_property
     def demonstration(self) -> Demonstration:
@@ -131,20 +142,29 @@ def services_of(request: Request) -> Services:
 
 
 async def get_services(request: Request) -> Services:
-    """All services, as a dependency."""
+    """All services, as a dependency.
+
+    A browser that entered the demonstration at another machine, or before this process began, finds it here too: it is
+    made where it is missing.
+    """
+    services = cast(Services, request.app.state.services)
+    if asks_for_demonstration(request) and services.demonstrated() is None:
+        await run_in_threadpool(services.demonstration.begin)
     return services_of(request)
 
 
-async def get_store(request: Request) -> Store:
-    """The database, as a dependency."""
-    return services_of(request).store
-
-
-async def get_library(request: Request) -> Library:
-    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
-    return services_of(request).library
-
-
 ServicesDep = Annotated[Services, Depends(get_services)]
+
+
+async def get_store(services: ServicesDep) -> Store:
+    """The database, as a dependency."""
+    return services.store
+
+
+async def get_library(services: ServicesDep) -> Library:
+    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
+    return services.library
+
+
 StoreDep = Annotated[Store, Depends(get_store)]
 LibraryDep = Annotated[Library, Depends(get_library)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import degrees
 from typing import Literal
 
 from app.checkpoints.checkpoint import StoredPart, StoredTensor
 from app.classes.sheet_work import PracticeWork
+from app.figures.heat_map import decimal, places_for
 from app.forward.real_head import RealHead
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
@@ -54,6 +56,26 @@ class NumberTable:
     def is_cut(self) -> bool:
         """Whether columns are left out."""
         return self.column_count > FIRST_COLUMNS
+
+
+@dataclass(frozen=True)
+class TurnedLine:
+    """A pair of numbers of a query before and after RoPE, as it is shown; see TurnedPair. The angle is in degrees."""
+
+    features: tuple[int, int]
+    before: tuple[str, str]
+    angle: str
+    after: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class TurnedQuery:
+    """The query of one token before and after RoPE: its token, number from 1, how many are before it, and its pairs."""
+
+    token: str
+    number: int
+    earlier: int
+    lines: tuple[TurnedLine, ...]
 
 
 @dataclass(frozen=True)
@@ -192,6 +214,25 @@ def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidenc
 def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
     """Every parameter of the head, in the order of the run."""
     return tuple(_part_line(part) for part in real_head.parts)
+
+
+def turned_query(real_head: RealHead) -> TurnedQuery | None:
+    """The last token's query, as the stage about rotary positions shows it; None where no pairs of it are known."""
+
+    def told(numbers: tuple[float, float]) -> tuple[str, str]:
+        return decimal(numbers[0], 3), decimal(numbers[1], 3)
+
+    def angle_text(angle: float) -> str:
+        return f"{decimal(angle, 0 if angle >= 100 or angle == 0 else places_for(angle))}°"
+
+    if not real_head.turned:
+        return None
+    lines = (
+        TurnedLine(pair.features, told(pair.before), angle_text(degrees(pair.angle)), told(pair.after))
+        for pair in real_head.turned
+    )
+    count = len(real_head.tokens)
+    return TurnedQuery(real_head.tokens[-1].text, count, count - 1, tuple(lines))
 
 
 def _part_line(part: StoredPart) -> PartLine:

@@ -26,6 +26,7 @@ from app.web.teacher.live_view import (
     activity_words,
     change_spotlight,
     class_page,
+    is_news,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -105,9 +106,9 @@ def show_live(request: Request, services: ServicesDep, view: LiveViewDep) -> Res
 
 @router.get("/activities/{activity_id:int}/live/now")
 def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, seen: str = "") -> Response:
-    """The part of the page that changes, asked for every second; 204 if `seen` is still its version."""
+    """The part of the page that changes, asked for every second; 204 if that is no news to a page of version `seen`."""
     page = _live_page(request, services, view)
-    return Response(status_code=204) if page.version == seen else render("teacher/_live.html", page)
+    return render("teacher/_live.html", page) if is_news(page, seen) else Response(status_code=204)
 
 
 @router.post("/activities/{activity_id:int}/live/explain")

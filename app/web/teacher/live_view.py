@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,6 +21,9 @@ from app.web.shared.forms import FormReader
 from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
 from app.web.shared.urls import public_url, url_for
+
+# An earlier count than a page has seen comes from another process: as old as a snapshot that is shown may be, and more.
+MAX_BEHIND_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class ClassPage:
     sheet: Annotated[SheetSnapshot | None, Doc("The sheet that is shown; None where there is none.")]
     misconceptions: Annotated[tuple[MisconceptionBar, ...], Doc("The misconceptions shown on it, commonest first.")]
     spotlight: Annotated[SpotlightView | None, Doc("The misconception that is explained to the class, if any.")]
-    version: Annotated[str, Doc("Changes with everything that the fragment shows.")]
+    version: Annotated[str, Doc("When the class was counted, and what changes with everything shown.")]
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
@@ -79,6 +83,18 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     )
 
 
+def is_news(page: ClassPage, seen: str) -> bool:
+    """Whether a browser that shows the version `seen` of a page has to be sent this one.
+
+    That is so if it shows something else, unless it was counted earlier: the next request may have come to a process
+    that counted last some seconds ago. A version from more than MAX_BEHIND_S later has the time of another clock.
+    """
+    counted_at, _dash, shown = page.version.partition("-")
+    seen_at, _dash, seen_shown = seen.partition("-")
+    behind_s = float(seen_at) - float(counted_at) if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", seen_at) else 0
+    return shown != seen_shown and not 0 < behind_s <= MAX_BEHIND_S
+
+
 def activity_words(services: Services, activity: Activity) -> MisconceptionWords:
     """What the activity's misconceptions are called, and how they are explained."""
     return misconception_words(services.library, services.store, activity)
@@ -99,9 +115,12 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
-    """A text that changes with everything the page shows; the browser sends it back to ask for changes."""
+    """When the class was counted, in seconds, and a text that changes with everything the page shows.
+
+    The browser sends both back to ask for changes: see `is_news`.
+    """
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
-    return "-".join(map(str, (snapshot.version, phase, *explained, *shown)))
+    return "-".join(map(str, (round(snapshot.taken_at.timestamp(), 3), snapshot.version, phase, *explained, *shown)))
 
 
 def _misconception_bars(words: MisconceptionWords, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:

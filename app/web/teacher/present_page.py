@@ -18,7 +18,7 @@ from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
-from app.web.teacher.live_view import ClassPage, change_spotlight, class_page
+from app.web.teacher.live_view import ClassPage, change_spotlight, class_page, is_news
 
 router = APIRouter(include_in_schema=False)
 
@@ -67,9 +67,9 @@ def show_presenter(request: Request, services: ServicesDep, wanted: PresenterReq
 def show_presenter_now(
     request: Request, services: ServicesDep, wanted: PresenterRequestDep, seen: str = ""
 ) -> Response:
-    """The part of the page that changes, asked for every second; 204 if `seen` is still its version."""
+    """The part of the page that changes, asked for every second; 204 if that is no news to a page of version `seen`."""
     page = _present_page(request, services, wanted)
-    return Response(status_code=204) if page.version == seen else render("teacher/_present.html", page)
+    return render("teacher/_present.html", page) if is_news(page, seen) else Response(status_code=204)
 
 
 @router.post("/activities/{activity_id:int}/present/explain")

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.process import RunnerFailed, RunTooLong
+from app.machine.jobs import Job, JobKind, Jobs
+from app.machine.work_queue import Client
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
 from app.sheets.library import Library
+from app.web.api import v1
 from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
 from app.web.shared.request_guard import MAX_BODY
+from app.web.shared.run_jobs import RUN_LIMITS
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import School
@@ -388,7 +393,6 @@ def test_a_config_with_half_a_character_is_refused(client: TestClient) -> None:
     ("problem", "status"),
     [
         (ForwardError("The device must be another."), 422),
-        (RunnerBusy(), 503),
         (RunTooLong(), 504),
         (RunnerFailed(), 503),
         (RuntimeError("secret"), 500),
@@ -402,18 +406,39 @@ def test_a_run_that_ends_without_result_has_its_status(
     assert "secret" not in refused(client, "POST", "/api/v1/forward", status, json={"model": "llama-7b"})
 
 
-def test_runs_are_counted_for_whoever_starts_them(client: TestClient, runner: FakeRunner) -> None:
+def test_runs_are_queued_for_whoever_starts_them(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A visitor's for the network, a teacher's and a student's for them; each is charged as a run of a page is."""
+    clients, submit = list[Client](), Jobs.submit
+
+    def noted_submit(jobs: Jobs, kind: JobKind, whose: Client, *arguments: Any, **options: Any) -> Job:
+        clients.append(whose)
+        return submit(jobs, kind, whose, *arguments, **options)
+
+    monkeypatch.setattr(Jobs, "submit", noted_submit)
     school, body = School(client.app), {"model": "llama-7b"}  # type: ignore[arg-type]  # it is the app itself
     teacher = school.teacher()
     _, student = school.student(school.course("Transformers", teacher), "Kim")
     for browser in (school.browser(), school.browser(teacher=teacher), school.browser(visitor=student)):
         assert browser.post("/api/v1/forward", json=body).status_code == 200
-    assert [asked.is_member for asked in runner.clients] == [False, True, True]
-    assert len(set(runner.clients)) == 3
+    assert [asked.is_member for asked in clients] == [False, True, True]
+    assert len(set(clients)) == 3
     school.services.storage.charge("testclient", BYTES_PER_HOUR - 4 * BYTES_OF_RUN)
     statuses = [client.post("/api/v1/forward", json=body).status_code for _ in range(2)]
     assert statuses == [200, 429]
+
+
+def test_a_run_whose_turn_does_not_come_is_taken_back(
+    client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 once a program has waited long enough, and at once where there is no room; nothing of it is left."""
+    jobs: Jobs = client.app.state.services.jobs  # type: ignore[attr-defined]
+    monkeypatch.setattr(v1, "API_WAIT_LIMIT_S", 0.1)
+    runner.gate.clear()
+    refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
+    assert jobs.count("run") == 0
+    monkeypatch.setitem(jobs._kinds, "run", (jobs._kinds["run"][0], replace(RUN_LIMITS, visitors=0)))
+    refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
+    runner.gate.set()
 
 
 def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,11 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.activities.activity import Policies
+from app.forward.head_run import why_not_run
 from app.forward.lines import ForwardError
+from app.forward.process import RunTooLong
+from app.forward.real_head import TurnedPair
+from app.machine import jobs as machine_jobs
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
 from app.store import Store
@@ -44,11 +50,16 @@ def _offered(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_head(client: TestClient, **changes: str) -> str:
     """The address of a head that has run."""
     address = client.post("/heads", data=FORM | changes, follow_redirects=False).headers["location"]
-    for _ in range(500):
-        if "head-progress" not in client.get(address).text:
-            return address
+    until(lambda: "head-progress" not in client.get(address).text)
+    return str(address)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, for a minute at most."""
+    give_up_at = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < give_up_at
         time.sleep(0.02)
-    raise AssertionError("the head did not run")
 
 
 def right_answers() -> Iterator[tuple[str, dict[str, str]]]:
@@ -134,6 +145,35 @@ def test_a_waiting_head_has_its_place_and_can_be_cancelled(client: TestClient, r
         runner.gate.set()
 
 
+@pytest.mark.parametrize("button", ["cancel", "delete"])
+def test_a_head_ends_while_the_layers_below_run(
+    client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, clock: Clock, button: str
+) -> None:
+    """The page shows how many have run; afterwards the runner is free, and nothing of the sentence comes back."""
+    monkeypatch.setattr(machine_jobs, "BEAT_S", 0.01)
+    store: Store = client.app.state.services.store  # type: ignore[attr-defined]
+    runner.gate.clear()
+    address = client.post("/heads", data=FORM, follow_redirects=False).headers["location"]
+    until(lambda: "1 of 4" in client.get(address).text)
+    client.post(f"{address}/{button}")
+    assert ("head-progress" in client.get(address).text, kept_of_sentence(store)) == (False, int(button == "cancel"))
+    until(lambda: not runner.is_at_work)
+    runner.gate.set()
+    run_head(client, sentence="Lions roar")
+    clock.pass_seconds(2 * JOB_RETENTION.total_seconds())
+    store.jobs.delete_expired()
+    assert (client.get(address).status_code, kept_of_sentence(store)) == (404, 0)
+
+
+def test_a_head_that_took_too_long_says_so_and_can_be_deleted(client: TestClient, runner: FakeRunner) -> None:
+    store: Store = client.app.state.services.store  # type: ignore[attr-defined]
+    runner.problem = RunTooLong()
+    address = run_head(client)
+    assert why_not_run("too-long", is_real=True) in client.get(address).text
+    client.post(f"{address}/delete")
+    assert (client.get(address).status_code, kept_of_sentence(store)) == (404, 0)
+
+
 def kept_of_sentence(store: Store) -> int:
     """How many rows of any table have a word of the sentence in one of their columns."""
     found = 0
@@ -169,6 +209,21 @@ def test_a_sentence_is_in_its_job_alone_and_goes_with_it(client: TestClient, clo
     assert (kept_of_sentence(store), count(job_pieces)) == (0, 0)
 
 
+def test_a_deleted_sentence_is_in_no_file_of_the_database(client: TestClient) -> None:
+    """Once the housekeeper, which comes every ten minutes, has emptied SQLite's write-ahead log."""
+    services = client.app.state.services  # type: ignore[attr-defined]
+    path = Path(services.store.engine.url.database)
+
+    def is_in_a_file() -> bool:
+        return any(b"Zebras" in file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+    address = run_head(client)
+    assert is_in_a_file()
+    client.post(f"{address}/delete")
+    services.housekeeper.tidy()
+    assert not is_in_a_file()
+
+
 def test_no_log_and_no_address_has_the_sentence(
     client: TestClient, runner: FakeRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,11 +253,10 @@ def test_a_worksheet_with_a_sentence_opens_its_real_head(client: TestClient, run
     answer = client.post("/runs", data=lesson_form(), headers={"hx-request": "true"})
     address = answer.headers["hx-redirect"]
     assert address.endswith("?skip=all")
-    for _ in range(500):
-        if "head-progress" not in (text := client.get(address).text):
-            break
-        time.sleep(0.02)
-    assert "20 tokens" in text  # the made-up tokenizer makes 18 of it, and the page says that the worksheet is wrong
+    until(lambda: "head-progress" not in client.get(address).text)
+    assert (
+        "20 tokens" in client.get(address).text
+    )  # the made-up tokenizer makes 18 of it, and the page says that the worksheet is wrong
     assert runner.calls == []
 
 
@@ -272,3 +326,16 @@ def test_a_stage_says_what_is_special_about_the_model(
         texts.append(re.sub("<[^>]+>", "", section.split("<p>")[1].split("</p>")[0]))
     assert texts[0] != texts[1]
     assert set(numbers.split()) <= set(re.findall("[0-9]+", texts[1]))
+
+
+def test_a_query_is_shown_before_and_after_rope(client: TestClient) -> None:
+    """The numbers that the run reported, the angle in degrees, and a shape that stays."""
+    pairs = (TurnedPair((0, 32), math.radians(573), (1.0, 0.0), (-0.839, -0.545)),
+             TurnedPair((31, 63), math.radians(0.0082), (3.76, 0.009), (3.76, 0.01)))  # fmt: skip
+    store = client.app.state.services.store  # type: ignore[attr-defined]
+    head = replace(finished_head("a cat and a dog and a cow"), turned=pairs)
+    page = Page(client.get(f"/heads/{stored_head(store, head)}?skip=all").text)
+    [(_, text)] = page.find("section", id="stage-rope")
+    assert re.findall("[−0-9.]+°", text) == ["573°", "0.00820°"]
+    assert "0,321.0000.000573°−0.839−0.545" in text.replace(" ", "")
+    assert "8 × 64" in text

@@ -258,3 +258,37 @@ def test_a_model_is_imported_and_chosen(classroom: Classroom) -> None:
     assert SentForm(imported.text).values["imported"] == [key]
     assert any("Small" in heading for _, heading in Page(imported.text).find("h1"))
     assert post(classroom, "/worksheets", SentForm(imported.text).values).status_code == 303
+
+
+def test_the_tokens_of_a_sentence_are_counted(classroom: Classroom) -> None:
+    """By the weights’ tokenizer, where this server has them; another number on the sheet is told before it is saved,
+    with a button that sets the right one.
+    """
+    sheet = classroom.school.library.worksheet("it-attends-smollm2")
+    form = {**SentForm(classroom.get(f"/worksheets/{stored(classroom, sheet.settings).id}/edit")).values}
+
+    def preview(**changes: str) -> Page:
+        return Page(post(classroom, PREVIEW, {**form, **changes}).text)
+
+    said = preview().text("p", id="about-sentence")
+    assert re.findall(r"\d+", said) == [str(sheet.tokens)]
+    assert preview(sentence="The cat").text("p", id="about-sentence") != said
+    unknown = preview(checkpoint="another").text("p", id="about-sentence")
+    assert unknown
+    assert not re.search(r"\d", unknown)
+    assert preview(sentence="", checkpoint="", layer="", head="").text("p", id="about-sentence") == ""
+    wrong = {**form, "tokens": "21"}
+    refused = post(classroom, "/worksheets", wrong)
+    assert refused.status_code == 422
+    [action] = settings_proposed(refused.text)
+    mended = post(classroom, PREVIEW, {**wrong, "arrange": action}).text
+    [(tokens, _)] = Page(mended).find("input", name="tokens")
+    assert tokens["value"] == str(sheet.tokens)
+    elsewhere = post(classroom, PREVIEW, {**wrong, "checkpoint": "another"}).text
+    assert settings_proposed(mended) == settings_proposed(elsewhere) == []
+
+
+def settings_proposed(page: str) -> list[str]:
+    """What the buttons beside the checker's remarks would set."""
+    buttons = Page(page).find("button", name="arrange")
+    return [attributes["value"] for attributes, _ in buttons if attributes["value"].startswith("set ")]

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerBusy, RunnerFailed, RunTooLong
+from app.forward.process import RunnerFailed, RunTooLong
 from app.forward.program import notes
 from app.machine.jobs import Jobs
 from app.machine.work_queue import Client
@@ -24,7 +24,8 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Store, limits
 from app.store.tables import attempts
-from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, RUN_LIMITS, note_sentences
+from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, note_sentences
+from app.web.shared.run_jobs import RUN_LIMITS
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.runs import finished_run, run_and_wait
@@ -180,7 +181,7 @@ def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runn
     assert re.search(r'filename="[\w-]+\.ipynb"', response.headers["content-disposition"])
     code = [cell["source"] for cell in response.json()["cells"] if cell["cell_type"] == "code"]
     assert "".join("".join(code[0])).endswith("assert Q.shape == (..., ...)")
-    runner.problem = RunnerBusy()
+    runner.problem = RunnerFailed()
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "101"}))
     assert not any("download" in attrs for attrs, _ in page.find("a"))
     assert client.get("/runs/nope/notebook.ipynb").status_code == 404
@@ -223,7 +224,6 @@ def test_a_table_that_torch_contradicts_is_reported(
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
-        (RunnerBusy(), "busy"),
         (RunTooLong(), "too-long"),
         (RunnerFailed(), "stopped"),
         (ForwardError("This head needs 7 bytes too many."), None),
@@ -275,7 +275,7 @@ def test_a_run_in_the_background_tells_one_line_or_nothing(
     assert line(right | {"output.columns": "128"}) == ""
     runner.changes = {"agrees": False, "disagreements": ["scores"]}
     assert "scores (100, 100)" in line(right)
-    runner.problem = RunnerBusy()
+    runner.problem = RunnerFailed()
     assert line(right) == ""
 
 

@@ -1,4 +1,4 @@
-"""The app on a campus: several workers behind TLS, compose.yaml, what is cleared away, and what no log says."""
+"""The app on a campus: several workers behind TLS, what is cleared away, and what no log says."""
 
 from __future__ import annotations
 
@@ -7,26 +7,22 @@ import logging
 import os
 import re
 import resource
-import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import psutil
 import pytest
 import sqlalchemy as sa
-import yaml
 from fastapi import FastAPI
 from pydantic import ValidationError
 
@@ -229,115 +225,6 @@ def test_the_limit_of_files_is_raised_to_what_the_system_allows(tmp_path: Path) 
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-# compose.yaml
-
-
-@pytest.fixture(scope="module")
-def compose() -> Any:
-    return yaml.safe_load((PROJECT / "compose.yaml").read_text(encoding="utf-8"))
-
-
-def test_compose_sets_what_there_is_to_set(compose: Any) -> None:
-    """Each variable of the app is that of a setting and is taken by it, once the ${…} have values."""
-    values = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
-              "SHAPES_NETWORK": "172.31.250.0/24", "SHAPES_PRACTICE": "true", "SHAPES_METRICS": "0.0.0.0:9100",
-              "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
-    given = {
-        name: re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], str(text))
-        for name, text in compose["services"]["app"]["environment"].items()
-    }
-    known = {f"ATTENTION_SHAPES_{name.upper()}": name for name in Settings.model_fields} | {
-        "DATABASE_URL": "database_url"
-    }
-    assert set(given) <= set(known)
-    settings = Settings(**{known[name]: text for name, text in given.items()})  # type: ignore[arg-type]
-    assert (settings.workers, settings.address) == (3, "https://shapes.example.org")
-    assert settings.database == "postgresql+psycopg://shapes:secret@db:5432/shapes"
-
-
-def test_compose_has_no_secret_and_no_start_without_one() -> None:
-    """What is asked of the environment has no default where it is a secret or a name, and stands in docs/campus.md."""
-    text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
-    asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
-    mail = {"SHAPES_SMTP": "-", "SHAPES_SMTP_FROM": "-"}
-    assert asked == {
-        "SHAPES_DOMAIN": "?", "POSTGRES_PASSWORD": "?", "SHAPES_WORKERS": "-", "SHAPES_MEMORY": "-",
-        "SHAPES_PRACTICE": "-", "SHAPES_METRICS": "-",
-        "SHAPES_NETWORK": "-", **mail,
-    }  # fmt: skip
-    assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))
-    page = (PROJECT / "docs" / "campus.md").read_text(encoding="utf-8")
-    assert all(name in page for name in asked)
-
-
-def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
-    """Volumes are declared, whoever is waited for can be healthy, the proxy goes where the image listens."""
-    services, dockerfile = compose["services"], (PROJECT / "Dockerfile").read_text(encoding="utf-8")
-    named = {volume.partition(":")[0] for service in services.values() for volume in service["volumes"]}
-    assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
-    assert all((PROJECT / name).exists() for name in named if name.startswith("."))
-    for service in services.values():
-        for other in service.get("depends_on", {}):
-            assert "healthcheck" in services[other] or ("build" in services[other] and "HEALTHCHECK" in dockerfile)
-    assert set(compose["services"]["app"]) & {"ports", "network_mode"} == set()  # or others could reach it past Caddy
-    assert compose["networks"]["default"]["ipam"]["config"][0]["subnet"] in str(services["app"]["environment"])
-    target = re.search(r"reverse_proxy (\w+):(\d+)", (PROJECT / "Caddyfile").read_text(encoding="utf-8"))
-    assert target
-    assert target[1] in services
-    assert f"EXPOSE {target[2]}" in dockerfile
-    assert "{$SHAPES_DOMAIN}" in (PROJECT / "Caddyfile").read_text(encoding="utf-8")
-
-
-def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
-    """Each has a limit of memory and gains no rights; what faces people has no others and writes only where it must."""
-    for service in compose["services"].values():
-        assert "mem_limit" in service
-        assert "no-new-privileges:true" in service["security_opt"]
-    for name in ("app", "caddy"):
-        assert (compose["services"][name]["read_only"], compose["services"][name]["cap_drop"]) == (True, ["ALL"])
-
-
-def test_every_package_of_the_image_is_pinned_with_its_hashes() -> None:
-    """In the versions that the tests run with; nothing that the app needs is missing."""
-    lock = "".join((PROJECT / name).read_text("utf-8") for name in ("requirements.lock", "requirements-torch.lock"))
-    packages = re.findall(
-        r"^([\w.-]+(?:\[\w,]+)?)==(\S+)((?:.*\\\n)?(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", lock, re.MULTILINE
-    )
-    locked = {name.lower().replace("_", "-"): version for name, version, _ in packages}
-    assert len(locked) == len(re.findall(r"^[a-z]", lock, re.MULTILINE)) > 60
-    constraints = (PROJECT / "constraints.txt").read_text("utf-8")
-    pinned = {n.lower().replace("_", "-"): v for n, v in re.findall(r"^([\w.-]+)==(\S+)", constraints, re.MULTILINE)}
-    assert {
-        name: (version, pinned[name]) for name, version in locked.items() if pinned.get(name, version) != version
-    } == {}
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
-    needed = {re.split(r"[\[<>=]", line)[0].lower().replace("_", "-") for line in project["dependencies"]}
-    assert needed <= set(locked)
-
-
-def test_the_image_has_what_it_starts() -> None:
-    """Its command is one of the project's scripts with a verb of the terminal, and all it copies is there."""
-    dockerfile = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
-    script, verb = re.findall(r'"([\w-]+)"', re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[-1])
-    scripts = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-    assert script in scripts
-    done = subprocess.run(
-        [sys.executable, "-c", "from app.cli import main; main()", verb, "--help"], cwd=PROJECT, check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert "ATTENTION_SHAPES_WORKERS" in done.stdout
-    for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE):
-        assert all((PROJECT / name).exists() for name in shlex.split(line)[:-1])
-
-
-def test_the_image_has_no_cuda_unless_it_is_asked_for() -> None:
-    """Neither by itself nor with compose.yaml: a build of gigabytes is for a server with a GPU."""
-    for name in ("Dockerfile", "compose.yaml"):
-        text = (PROJECT / name).read_text(encoding="utf-8")
-        [index] = re.findall(r"^ *(?:ARG TORCH_INDEX=|TORCH_INDEX: \$\{TORCH_INDEX-)(.*?)}?$", text, re.MULTILINE)
-        assert index.endswith("/cpu"), name
-
-
 def test_more_workers_than_the_database_has_connections_for_do_not_start(
     new_postgres_database: str, tmp_path: Path
 ) -> None:
@@ -349,7 +236,7 @@ def test_more_workers_than_the_database_has_connections_for_do_not_start(
         text=True, env={**os.environ, **settings, "DATABASE_URL": new_postgres_database}, timeout=300,
     )  # fmt: skip
     assert told.returncode == 2
-    assert re.search(r"64 workers need 256 connections .* allows \d+:", told.stderr)
+    assert re.search(r"64 workers and 0 runners need 256 connections .* allows \d+:", told.stderr)
 
 
 # What is cleared away

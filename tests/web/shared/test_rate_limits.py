@@ -57,9 +57,9 @@ def test_several_workers_allow_together_what_one_allows(workers: int, at_once: i
     assert 48 * 60 - 2 * workers <= later * workers <= 48 * 60
 
 
-def test_the_app_counts_for_as_many_workers_as_are_set(tmp_path: Path) -> None:
-    """Of four, each refuses the sixth guess at one account."""
-    limits = make_app(Settings(data_dir=tmp_path, database_url="", workers=4)).state.services.limits
+def test_the_app_counts_for_as_many_processes_as_are_set(tmp_path: Path) -> None:
+    """Of two on each of two machines, each refuses the sixth guess at one account."""
+    limits = make_app(Settings(data_dir=tmp_path, database_url="", workers=2, machines=2)).state.services.limits
     for _ in range(5):
         limits.check("guess", ADA)
         limits.record_failure("guess", ADA)

@@ -30,11 +30,11 @@ PATIENT = "import app.cli.serve; from app.cli import main; app.cli.serve.SECONDS
 
 
 @pytest.fixture
-def lesson(tmp_path: Path, new_postgres_database: str) -> Iterator[Lesson]:
-    """A lesson served by two workers from PostgreSQL."""
+def server(tmp_path: Path, new_postgres_database: str) -> Iterator[Server]:
+    """Two workers on PostgreSQL."""
     server = Server(tmp_path, new_postgres_database, workers=2, program=PATIENT)
     server.start()
-    yield open_lesson(server)
+    yield server
     server.kill()
 
 
@@ -89,10 +89,11 @@ def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, worki
         time.sleep(0.25)
 
 
-def test_whichever_worker_answers_it_is_one_class(lesson: Lesson) -> None:
+def test_whichever_worker_answers_it_is_one_class(server: Server) -> None:
     """Saves come in at both; both live views agree; a session and a resume code of one are good at the other."""
-    one, two = workers = lesson.server.workers()
-    store = Store(lesson.server.database, lesson.server.folder)
+    lesson = open_lesson(server)
+    one, two = workers = server.workers()
+    store = Store(server.database, server.folder)
     reset = store.people.add_link("reset", "lesson@example.org")
     store.close()
     with browser(lesson) as teacher, ThreadPoolExecutor(CLASS) as class_:

@@ -1,0 +1,1 @@
+"""For operators: machines, runners and their jobs."""

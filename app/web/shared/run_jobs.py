@@ -1,0 +1,124 @@
+"""Runs with random numbers as jobs: what is put into the queue, and how it is run when its turn has come."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from app.classes.frozen.frozen_run import sheet_of_run
+from app.exchange.imported_models import library_with_model
+from app.forward.head_run import HeadNotRun, check_runnable, parts_of_sheet, run_architecture, run_sheet
+from app.forward.lines import ForwardError
+from app.forward.memory_needed import bytes_needed
+from app.forward.program import BYTES_BY_DTYPE
+from app.forward.run import HeadRun
+from app.machine.jobs import Job, JobFailedError, JobLimits, Result, Task
+from app.machine.work_queue import Client
+from app.models.architecture import Architecture
+from app.models.read_config import build_architecture
+from app.sheets.variant import Variant
+from app.web.shared.runners import living_runners
+from app.web.shared.services import Services
+
+log = logging.getLogger("attention_shapes")
+
+# Two runs of each of 500 students, and some. A warm one takes a quarter of a second or less on one core.
+RUN_LIMITS = JobLimits(total=1_100, visitors=14, visitor=7, member=6)
+GPUS = ("cuda", "mps")
+
+
+def queue_run(
+    services: Services,
+    client: Client,
+    key: str,
+    variant: Variant,
+    options: Mapping[str, Any],
+    along: Callable[[], object],
+) -> Job:
+    """Queue a run of a sheet with this key, and store what belongs to it; raises JobRefusedError.
+
+    `options` are its device, number format and head.
+    """
+    architecture, tokens, of_sheet = parts_of_sheet(variant)
+    needs = _needs(services, architecture, tokens, {**of_sheet, **options})
+    return services.jobs.submit("run", client, key, {}, options, along=along, **needs)
+
+
+def run_queued_head(services: Services, task: Task) -> Result:
+    """Run the head of a queued run; what is returned stores its result, as the JobFailedError does a failure.
+
+    For a run that a program asked for, it is the answer, as JSON.
+    """
+    if "tokens" in task.arguments:
+        return _run_asked(services, task)
+    run = services.store.find_run(task.job.key)
+    if run is None:  # its activity was deleted
+        return b""
+    store = partial(services.store.finish_run, run.id)
+    try:
+        variant = sheet_of_run(services.library, services.store, run)
+        result = run_sheet(services.runner, variant, check=task.check, **task.arguments)
+    except HeadNotRun as failure:
+        problem = str(failure)
+        raise JobFailedError(problem, failure.reason, partial(store, None, problem)) from None
+    if not result.agrees:
+        log.error("PyTorch contradicts the answer key: %s", differing_shapes(result))
+    return partial(store, result.as_dict())
+
+
+def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse what a program asks for and cannot be run, with HeadNotRun; return what the run needs, for `submit`.
+
+    `arguments` are the key of a `model` or a `config`, `tokens`, and what `run_head` takes.
+    """
+    options = dict(arguments)
+    architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
+    check_runnable(architecture, tokens, options["topic"], options["decoder_tokens"])
+    return _needs(services, architecture, tokens, options)
+
+
+def differing_shapes(result: HeadRun) -> str:
+    """The matrices whose shape in torch is not the table's, with these: 'scores (99, 100), weights (99, 100)'."""
+    return ", ".join(f"{key} {shape_text(result.shapes[key])}" for key in result.disagreements)
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """A shape as Python writes it: '(100, 128)'."""
+    return f"({', '.join(map(str, shape))})"
+
+
+def _run_asked(services: Services, task: Task) -> bytes:
+    options = dict(task.arguments)
+    architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
+    result = run_architecture(services.runner, architecture, tokens, check=task.check, **options)
+    return json.dumps(result.as_dict()).encode()
+
+
+def _architecture_asked(services: Services, options: dict[str, Any]) -> Architecture:
+    """Take `model` and `config` out of what a program asks for, and return the architecture that one of them names."""
+    key, config = options.pop("model"), options.pop("config")
+    if key is None:
+        return build_architecture(config)
+    return library_with_model(services.library, services.store, key).model(key).architecture
+
+
+def _needs(services: Services, architecture: Architecture, tokens: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The device and memory that a run needs of a runner, for `submit`; nothing where this process runs it.
+
+    A need that no runner can meet is left out: then any of them refuses the run at once, in words.
+    """
+    if not services.settings.runners:
+        return {}
+    runners, device, dtype = living_runners(services, "run"), options["device"], options["dtype"]
+    is_there = device in GPUS and any(runner.device.partition(":")[0] == device for runner in runners)
+    needed = 0
+    if dtype in BYTES_BY_DTYPE and device != "meta":
+        try:
+            needed = bytes_needed(architecture, tokens, dtype, options["topic"], options.get("decoder_tokens"))
+        except ForwardError:
+            needed = 0
+    largest = max((runner.memory_bytes for runner in runners), default=0)
+    return {"device": device if is_there else "", "memory_bytes": needed if needed <= largest else 0}

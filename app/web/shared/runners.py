@@ -1,0 +1,24 @@
+"""The runners that a server leaves work to, and what a page says while none of them is there."""
+
+from __future__ import annotations
+
+from app.machine.jobs import Job, JobKind, Runner
+from app.translation import gettext as _
+from app.web.shared.services import Services
+
+
+def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
+    """The runners that live and do jobs of a kind; none where this process does them itself."""
+    if not services.settings.runners:
+        return ()
+    return tuple(each for each in services.store.jobs.runners() if each.is_alive and kind in each.kinds)
+
+
+def why_it_waits(services: Services, job: Job) -> str:
+    """The sentence for the page of a job that waits because no runner is there to do it; "" for any other."""
+    if not (services.settings.runners and job.is_stalled) or living_runners(services, job.kind):
+        return ""
+    return _(
+        "No runner is running: no process of this server can do this right now. It starts by itself if one is back "
+        "within a minute; otherwise tell whoever looks after the server."
+    )

@@ -1,0 +1,158 @@
+"""A campus as plain processes of this machine: PostgreSQL, and web servers behind a balancer.
+
+`python -m simulation.campus` starts one, prints its address and the link of the first teacher, and runs until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.secret_key import SECRET_FILE, read_or_make_secret
+from app.settings import PROJECT
+from simulation.postgres import postgres_server, temporary_database
+from simulation.server import LOOK_S, SERVE, Command, Server
+
+
+class NoBalancerError(RuntimeError):
+    """Caddy is not installed."""
+
+
+@dataclass(frozen=True)
+class Campus:
+    """Web servers with data folders of their own, and the balancer's URL. Any of them may answer any request."""
+
+    url: str
+    web_servers: tuple[Server, ...]
+
+    @property
+    def database(self) -> str:
+        """The URL of the database of all."""
+        return self.web_servers[0].database
+
+    @property
+    def folder(self) -> Path:
+        """The data folder of the first web server; the others have the same secret key."""
+        return self.web_servers[0].folder
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """All that the app runs as."""
+        return self.web_servers
+
+    def start(self) -> None:
+        """Start all at the same time, and wait until they have begun."""
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda command: command.start(), self.commands))
+
+    def kill(self) -> None:
+        """Send SIGKILL to all; do nothing to those that are stopped."""
+        for command in self.commands:
+            command.kill()
+
+    def wait_until_idle(self) -> None:
+        """Wait until each uses under a tenth of a core."""
+        for command in self.commands:
+            command.wait_until_idle()
+
+    def cpu_seconds(self) -> float:
+        """CPU time used so far by the app's processes, without those of the database and the balancer."""
+        return sum(command.cpu_seconds() for command in self.commands)
+
+    def memory_bytes(self) -> int:
+        """Memory in use by the app's processes, without those of the database and the balancer."""
+        return sum(command.memory_bytes() for command in self.commands)
+
+    def first_link(self) -> str:
+        """The one-time link that creates the first teacher's account, as a web server has printed it."""
+        begin = re.escape(self.url)
+        while True:
+            if link := re.search(rf"{begin}/links/\S+(?=\s)", self.web_servers[0].printed):
+                return link[0]
+            time.sleep(LOOK_S)
+
+
+@contextmanager
+def running_campus(database_url: str, web_servers: int = 2, web_program: str = SERVE) -> Iterator[Campus]:
+    """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end.
+
+    The programs are as for `Command`. Raises NoBalancerError.
+    """
+    with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
+        folder, port = Path(name), _free_port()
+        url = f"http://127.0.0.1:{port}"
+        folders = [folder / f"web-{number}" for number in range(web_servers)]
+        read_or_make_secret(folders[0])
+        for other in folders[1:]:
+            other.mkdir(mode=0o700)
+            shutil.copy(folders[0] / SECRET_FILE, other)
+        campus = Campus(url, tuple(Server(each, database_url, program=web_program, address=url) for each in folders))
+        try:
+            campus.start()
+            with _balancer(folder, port, campus.web_servers):
+                yield campus
+        finally:
+            campus.kill()
+
+
+def _free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def _balancer(folder: Path, port: int, web_servers: Sequence[Server]) -> Iterator[None]:
+    """Run Caddy with the project's Caddyfile at this port, in front of these web servers. Raises NoBalancerError."""
+    if not shutil.which("caddy"):
+        raise NoBalancerError
+    addresses = " ".join(f"127.0.0.1:{server.port}" for server in web_servers)
+    shipped = (PROJECT / "Caddyfile").read_text(encoding="utf-8")
+    config, proxies = re.subn(r"(?<=reverse_proxy )[^{\n]+", f"{addresses} ", shipped)
+    assert proxies == 1
+    (folder / "Caddyfile").write_text(config, encoding="utf-8")
+    own = {"SHAPES_DOMAIN": f"http://127.0.0.1:{port}", "CADDY_ADMIN": f"unix/{folder}/caddy.sock"}
+    homes = dict.fromkeys(("XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(folder))
+    command = ["caddy", "run", "--config", str(folder / "Caddyfile")]
+    with subprocess.Popen(command, env={**os.environ, **own, **homes}, stderr=subprocess.DEVNULL) as process:
+        try:
+            while not _answers(port):
+                assert process.poll() is None, "Caddy has ended"
+                time.sleep(LOOK_S)
+            yield
+        finally:
+            process.kill()
+
+
+def _answers(port: int) -> bool:
+    """Whether something listens at a port of this machine."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def main() -> None:
+    """Run a campus until Ctrl-C."""
+    with (
+        postgres_server(durable=True) as server,
+        temporary_database(server, "campus") as database,
+        running_campus(database) as campus,
+        suppress(KeyboardInterrupt),
+    ):
+        print(f"The campus is at {campus.url} (stop it with Ctrl-C)")
+        print(f"Create the first teacher’s account with this one-time link: {campus.first_link()}", flush=True)
+        while True:
+            time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

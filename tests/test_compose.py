@@ -1,0 +1,192 @@
+"""compose.yaml, the images and the lock files: they set what there is to set, and find what they name."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from app import cli
+from app.settings import PROJECT, Settings
+
+WEBS, RUNNERS = ("web1", "web2"), ("runner", "runner-gpu")
+VALUES = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
+          "SHAPES_MACHINES": "4", "SHAPES_METRICS": "0.0.0.0:9100",
+          "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
+
+
+def filled_in(text: str) -> str:
+    """A text of compose.yaml with VALUES for its ${NAME}, ${NAME:-default} and ${NAME:?why}, from the innermost on."""
+    while (replaced := re.sub(r"\$\{(\w+)(?::([-?])([^${}]*))?\}", value_of, text)) != text:
+        text = replaced
+    return text
+
+
+def value_of(variable: re.Match[str]) -> str:
+    return VALUES[variable[1]] if variable[2] == "?" else VALUES.get(variable[1], variable[3])
+
+
+@pytest.fixture(scope="module")
+def compose() -> Any:
+    return yaml.safe_load(filled_in((PROJECT / "compose.yaml").read_text(encoding="utf-8")))
+
+
+@pytest.fixture
+def settings_of(compose: Any, tmp_path: Path) -> Callable[[str], Settings]:
+    """The settings that a service of compose.yaml gives its process, with a folder of this machine for the weights."""
+    known = {f"ATTENTION_SHAPES_{name.upper()}": name for name in Settings.model_fields} | {
+        "DATABASE_URL": "database_url"
+    }
+
+    def read(service: str) -> Settings:
+        given = {**compose["services"][service]["environment"]}
+        if "ATTENTION_SHAPES_WEIGHTS" in given:
+            assert given["ATTENTION_SHAPES_WEIGHTS"] in str(compose["services"][service]["volumes"])
+            given["ATTENTION_SHAPES_WEIGHTS"] = str(tmp_path)
+        return Settings(**{known[name]: text for name, text in given.items()})
+
+    return read
+
+
+def test_compose_sets_what_there_is_to_set(settings_of: Callable[[str], Settings]) -> None:
+    """Each variable is that of a setting and is taken by it; all work with the same database, runners do the jobs."""
+    for service in (*WEBS, *RUNNERS):
+        settings = settings_of(service)
+        assert settings.database == "postgresql+psycopg://shapes:secret@db:5432/shapes"
+        assert settings.metrics == "0.0.0.0:9100"
+    for service in WEBS:
+        settings = settings_of(service)
+        assert settings.runners
+        assert (settings.processes, settings.address) == (3 * 4, "https://shapes.example.org")
+        assert not settings.weights
+    assert all(settings_of(service).weights for service in RUNNERS)
+
+
+def test_compose_has_no_secret_and_no_start_without_one() -> None:
+    """What is asked of the environment has no default where it is a secret or a name, and stands in docs/campus.md."""
+    text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
+    asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
+    assert {name for name, kind in asked.items() if kind == "?"} == {"SHAPES_DOMAIN", "POSTGRES_PASSWORD"}
+    assert all(not default for default in re.findall(r"\$\{SHAPES_SMTP\w*:-([^}]*)\}", text))
+    page = (PROJECT / "docs" / "campus.md").read_text(encoding="utf-8")
+    assert [name for name in asked if f"`{name}`" not in page] == []
+    assert [name for name in re.findall(r"`((?:SHAPES|POSTGRES)_\w+)`", page) if name not in asked] == []
+
+
+def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
+    """Volumes are declared, whoever is waited for can be healthy, the proxy goes where the image listens."""
+    services, dockerfile = compose["services"], (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+    named = {volume.partition(":")[0] for service in services.values() for volume in service["volumes"]}
+    assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
+    for service in services.values():
+        for other in service.get("depends_on", {}):
+            assert "healthcheck" in services[other] or ("build" in services[other] and "HEALTHCHECK" in dockerfile)
+    for name in WEBS:  # or others could reach it past Caddy
+        assert set(services[name]) & {"ports", "network_mode"} == set()
+        assert (
+            services[name]["environment"]["ATTENTION_SHAPES_PROXIES"]
+            == (compose["networks"]["default"]["ipam"]["config"][0]["subnet"])
+        )
+        assert "data:/data" in services[name]["volumes"]  # the same secret key
+    targets = services["caddy"]["environment"]["SHAPES_WEBS"]
+    caddyfile = (PROJECT / "Caddyfile").read_text(encoding="utf-8")
+    assert set(re.findall(r"reverse_proxy \{\$SHAPES_WEBS:([^}]+)\}", caddyfile)) == {targets}
+    assert {target.partition(":")[0] for target in targets.split()} == set(WEBS)
+    assert all(f"EXPOSE {target.partition(':')[2]}" in dockerfile for target in targets.split())
+    assert set(re.findall(r"\{\$(\w+)", caddyfile)) == set(services["caddy"]["environment"])
+
+
+def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
+    """Each has a limit of memory and gains no rights; all but the database have no others, and write where they must.
+
+    Nothing writes to the weights.
+    """
+    for name, service in compose["services"].items():
+        assert "mem_limit" in service
+        assert "no-new-privileges:true" in service["security_opt"]
+        assert name == "db" or (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert all(volume.endswith(":ro") for volume in service["volumes"] if "weights" in volume)
+
+
+def test_compose_starts_what_the_terminal_has(compose: Any) -> None:
+    """The runner of each device has options that the command takes; it needs a build of torch, a web server none."""
+    services = compose["services"]
+    assert services["web1"]["build"]["args"] == {"LIBRARIES": "pages"}
+    assert "args" not in services["runner"]["build"]
+    assert services["runner-gpu"]["build"]["args"] == {"TORCH_INDEX": ""}
+    for name in RUNNERS:
+        program, command, *options = services[name]["command"]
+        assert program == "attention-shapes"
+        assert cli._parser([command]).parse_args([command, *options]).run
+
+
+def locked(name: str) -> dict[str, str]:
+    """The packages of a lock file with their versions, each of which has its hashes."""
+    lock = (PROJECT / name).read_text("utf-8")
+    packages = re.findall(
+        r"^([\w.-]+(?:\[\w,]+)?)==(\S+)((?:.*\\\n)?(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", lock, re.MULTILINE
+    )
+    versions = {name.lower().replace("_", "-"): version for name, version, _ in packages}
+    assert len(versions) == len(re.findall(r"^[a-zA-Z]", lock, re.MULTILINE))
+    return versions
+
+
+def needed_by(names: Iterable[str]) -> set[str]:
+    """These packages and whatever they need on this machine, as their metadata says."""
+    needed, left = set[str](), [Requirement(name) for name in names]
+    while left:
+        requirement = left.pop()
+        needed.add(canonicalize_name(requirement.name))
+        for line in metadata.requires(requirement.name) or ():
+            other = Requirement(line)
+            wanted = [{"extra": extra} for extra in ("", *requirement.extras)]
+            if (not other.marker or any(map(other.marker.evaluate, wanted))) and other.name not in needed:
+                left.append(other)
+    return needed
+
+
+def test_every_package_of_the_images_is_pinned_with_its_hashes() -> None:
+    """In the versions that the tests run with; nothing that servers or runners need is missing from their files."""
+    pages, runner, torch = map(locked, ("requirements.lock", "requirements-runner.lock", "requirements-torch.lock"))
+    assert len(pages) + len(runner) + len(torch) == len(every := pages | runner | torch)
+    constraints = (PROJECT / "constraints.txt").read_text("utf-8")
+    pinned = {n.lower().replace("_", "-"): v for n, v in re.findall(r"^([\w.-]+)==(\S+)", constraints, re.MULTILINE)}
+    assert {
+        name: (version, pinned[name]) for name, version in every.items() if pinned.get(name, version) != version
+    } == {}
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+    only_runner = {"gguf", "huggingface-hub", "safetensors", "tokenizers"}
+    direct = {canonicalize_name(Requirement(line).name): line for line in project["dependencies"]}
+    for_pages = [line for name, line in direct.items() if name not in {"torch", *only_runner}]
+    assert needed_by(for_pages) <= set(pages)
+    assert needed_by(direct.values()) <= set(every)
+    assert only_runner <= set(runner)
+
+
+def test_the_image_has_what_it_starts() -> None:
+    """Its command is one of the project's scripts with a verb of the terminal, and all it copies is there.
+
+    It has torch without CUDA by itself: a build of gigabytes is for a server with a GPU.
+    """
+    dockerfile = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+    script, verb = re.findall(r'"([\w-]+)"', re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[-1])
+    scripts = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert script in scripts
+    assert verb in chain(*cli.COMMANDS_BY_MODULE.values())
+    copied = [shlex.split(line)[:-1] for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)]
+    assert [name for name in chain(*copied) if not (PROJECT / name).exists()] == []
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE)
+    assert stages == ["pages", "all"]
+    assert re.findall(r"^ARG (\w+)=(.*)$", dockerfile, re.MULTILINE) == [
+        ("LIBRARIES", "all"), ("TORCH_INDEX", "https://download.pytorch.org/whl/cpu"),
+    ]  # fmt: skip
