@@ -144,7 +144,7 @@ def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
 
     async def ask(student: ClassStudent) -> None:
         await asyncio.sleep((student.number - class_size + 1) / (CAMPUS_RUNS + 1) * LESSON_S)
-        await student.join()
+        await join_all([student])  # which also types something, as a run needs
         begin = time.perf_counter()
         shown = await student.run_head()
         runs.append((time.perf_counter() - begin, shown[-1]))
@@ -173,13 +173,15 @@ def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
     uvloop.run(work())
     seconds, after = time.perf_counter() - begin, used()
     parts = ", ".join(f"{part} {(after[part] - before[part]) / seconds:.0%}" for part in before)
-    served, slow = sum(last == "served" for _, last in runs), p95([time for time, _ in runs])
+    last_shown, slow = Counter(last for _, last in runs), p95([time for time, _ in runs])
+    served = last_shown.pop("served", 0)
     yield (
         f"campus of {len(campus.web_servers)} web servers and {len(campus.runners)} runners: {class_size} join, save "
         f"and hand in within {seconds:.0f} s, during a handout for {BUSY_SHEETS} and {BUSY_RUNS} visitors' runs"
     )
     yield from _lesson_lines(lesson, timings, students, CAMPUS_TARGET_P95_S)
     yield f"  {served} of {CAMPUS_RUNS} students' runs served, p95 {slow:.1f} s from the press to the result"
+    yield from (f"  NOT SERVED: {count} with {state}" for state, count in last_shown.items())
     yield f"  of one core: {parts}"
 
 
