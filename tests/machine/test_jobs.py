@@ -351,7 +351,7 @@ def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
 def test_jobs_that_wait_for_long_outlive_the_restart_of_a_runner(
     campus: Campus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner that is stopped for an update is back within a minute; a job that waited for longer than that goes on."""
+    """A runner that is stopped for an update is back within a minute; a job that has waited for longer waits on."""
     campus.runners[1].start()
     campus.submit("at work")
     campus.wait_for(lambda: campus.by)
