@@ -50,6 +50,16 @@ class Site(Protocol):
         """Memory in use by all of its processes, children among them; what they share counts in each."""
 
 
+def cpu_seconds(main: psutil.Process) -> float:
+    """CPU time, user and system together, used so far by a process and its children, also those that have ended."""
+    total = 0.0
+    for process in (main, *main.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            used = process.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total
+
+
 class Command:
     """A command of the app, with its data in one folder, as processes that can be killed, paused and started again.
 
@@ -68,6 +78,11 @@ class Command:
     def database(self) -> str:
         """The URL of its database, for looking into it from outside."""
         return self.database_url or f"sqlite:///{self.folder / 'attention-shapes.sqlite3'}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
 
     @property
     def printed(self) -> str:
@@ -107,20 +122,26 @@ class Command:
         self._process.terminate()
         return self._wait()
 
+    def suspend(self) -> None:
+        """Let all of its processes stand still until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let all of its processes go on."""
+        self._signal(signal.SIGCONT)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Let all of its processes stand still during this `with`."""
-        self._signal(signal.SIGSTOP)
+        self.suspend()
         try:
             yield
         finally:
-            self._signal(signal.SIGCONT)
+            self.resume()
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by all of its processes, user and system together."""
-        main = self.main_process()
-        times = [process.cpu_times() for process in (main, *main.children(recursive=True))]
-        return sum(used.user + used.system for used in times)
+        return cpu_seconds(self.main_process())
 
     def memory_bytes(self) -> int:
         """Memory in use by all of its processes, children among them; what they share counts in each."""
