@@ -57,7 +57,7 @@ def postgres_killed(url: str) -> Iterator[None]:
 @contextmanager
 def postgres_paused(url: str) -> Iterator[None]:
     """Let a server that `postgres_server` has started stand still during this `with`: it answers nobody."""
-    postmaster = psutil.Process(int((_data_folder(url) / "postmaster.pid").read_text().split()[0]))
+    postmaster = postgres_process(url)
     postmaster.suspend()  # first, so that it starts no others
     stopped = [postmaster, *postmaster.children()]
     for process in stopped:
@@ -69,6 +69,11 @@ def postgres_paused(url: str) -> Iterator[None]:
         for process in stopped:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
+
+
+def postgres_process(url: str) -> psutil.Process:
+    """The process of the server with that URL, which is on this machine; its connections are its children."""
+    return psutil.Process(int((_data_folder(url) / "postmaster.pid").read_text().split()[0]))
 
 
 def _data_folder(url: str) -> Path:

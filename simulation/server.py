@@ -50,6 +50,16 @@ class Site(Protocol):
         """Memory in use by all of its processes, children among them; what they share counts in each."""
 
 
+def cpu_seconds(main: psutil.Process) -> float:
+    """CPU time, user and system together, used so far by a process and its children, also those that have ended."""
+    total = 0.0
+    for process in (main, *main.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            used = process.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total
+
+
 class Command:
     """A command of the app, with its data in one folder, as processes that can be killed, paused and started again.
 
@@ -131,9 +141,7 @@ class Command:
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by all of its processes, user and system together."""
-        main = self.main_process()
-        times = [process.cpu_times() for process in (main, *main.children(recursive=True))]
-        return sum(used.user + used.system for used in times)
+        return cpu_seconds(self.main_process())
 
     def memory_bytes(self) -> int:
         """Memory in use by all of its processes, children among them; what they share counts in each."""

@@ -39,6 +39,7 @@ from .terminal import Commands, InputError, read_settings, variable
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+OBJECTS_UNTIL_COLLECTED = 20_000  # a drawing makes over a thousand, and frees all of them without being collected
 MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
 
@@ -248,11 +249,13 @@ def _create_app(settings: Settings | None = None) -> FastAPI:
     """The app of a process that serves until it ends; without settings, those of the environment.
 
     What it has loaded stays until then. Left out of collections of garbage, it holds up no request: each collection of
-    everything took up to 0.2 s.
+    everything took up to 0.2 s. Collections of what is new come after OBJECTS_UNTIL_COLLECTED objects in place of
+    Python's 700.
     """
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
     app = create_app(settings)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(OBJECTS_UNTIL_COLLECTED)
     return app

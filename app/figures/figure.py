@@ -46,6 +46,7 @@ CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
 SIGN_SIDE_PX = 16.0  # of the square that a sign takes
 HOOK_PX = 4.0  # of a bracket
 ARC_POINTS = 8  # that show whether an arc crosses something
+_TURNS = [(math.sin(turn), math.cos(turn)) for turn in (math.pi / 2 * n / ARC_POINTS for n in range(ARC_POINTS + 1))]
 VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
 VIEW_MARGIN_PX = 6.0
 
@@ -69,6 +70,13 @@ def fast_replace(part: T, /, **values: Any) -> T:
     return copy
 
 
+def fast_make(kind: type[T], /, **values: Any) -> T:
+    """A new part of a kind: its constructor in a third of the time; what `values` leave out has its default."""
+    part: T = object.__new__(kind)
+    vars(part).update(values)
+    return part
+
+
 def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
     """Both ends of a side of a rectangle, from left to right or from top to bottom."""
     x, y, width, height = rect
@@ -88,7 +96,8 @@ class Box:
     """One matrix as drawn.
 
     hatched: a parameter of the model. incomplete: rows or columns are not known. masked: what the mask hides of it.
-    transposed: drawn with columns as height, as the keys in Q·Kᵀ. rules: lines between the heads in it. groups: every
+    transposed: drawn with columns as height, as the keys in Q·Kᵀ. strips: into how many equal parts, its heads, lines
+    divide its width; a negative number divides its height, and 0 has no lines, as 1 has. groups: every
     second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
     such as one head's columns or the new token's row; the rest is drawn pale. gaps: cuts through a side that is drawn
     shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with more
@@ -104,7 +113,7 @@ class Box:
     incomplete: bool = False
     masked: tuple[Polygon, ...] = ()
     transposed: bool = False
-    rules: tuple[Polygon, ...] = ()
+    strips: int = 0
     groups: tuple[Polygon, ...] = ()
     part: Rect | None = None
     gaps: tuple[Polygon, ...] = ()
@@ -138,6 +147,16 @@ class Box:
         return tuple(starmap(_visible_card, pairwise(self.card_rects)))
 
     @property
+    def rules(self) -> tuple[Polygon, ...]:
+        """The lines between its strips."""
+        x, y, width, height = self.rect
+        if self.strips < 0:
+            step = height / -self.strips
+            return tuple([((x, y + n * step), (x + width, y + n * step)) for n in range(1, -self.strips)])
+        step = width / max(self.strips, 1)
+        return tuple([((x + n * step, y), (x + n * step, y + height)) for n in range(1, self.strips)])
+
+    @property
     def symbol(self) -> str:
         """Its letter, with a ᵀ if it is drawn transposed."""
         return f"{self.letter}ᵀ" if self.transposed else self.letter
@@ -156,10 +175,11 @@ class Box:
     @property
     def mirrored(self) -> Box:
         """The transposed matrix, with all that is drawn in it; cards are not mirrored."""
-        return self._placed(self.rect.mirrored, self.part and self.part.mirrored, mirrored)
+        box = self._placed(self.rect.mirrored, self.part and self.part.mirrored, mirrored)
+        return fast_replace(box, strips=-self.strips) if self.strips else box
 
     def _placed(self, rect: Rect, part: Rect | None, place: Callable[[Polygon], Polygon]) -> Box:
-        names = ("masked", "rules", "groups", "gaps")
+        names = ("masked", "groups", "gaps")
         placed = {name: tuple(map(place, areas)) for name in names if (areas := getattr(self, name))}
         return fast_replace(self, rect=rect, part=part, **placed)
 
@@ -234,13 +254,16 @@ class Edge:
         """
         width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
         x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
-        if self.is_cramped:
-            x = {"bottom": x1, "under": x2 - width}.get(self.side, x)
-            y = {"right": y1, "over": y2 - height, "left": y2 - height}.get(self.side, y)
         match self.side:
+            case "below":
+                y = y1 + 5 + self.shift
             case "left":
                 x = x1 - 7 - width - self.shift
-            case "right" | "over" | "beside":
+                y = y2 - height if y2 - y1 < height else y
+            case "right" | "over":
+                x = x1 + 7 + self.shift
+                y = (y1 if self.side == "right" else y2 - height) if y2 - y1 < height else y
+            case "beside":
                 x = x1 + 7 + self.shift
             case "top":
                 y = y1 - 5 - height - self.shift
@@ -253,6 +276,7 @@ class Edge:
             case "lower":
                 x, y = (x1 + x2) / 2 + 6 + self.shift, (y1 + y2) / 2 + 2
             case _:
+                x = (x1 if self.side == "bottom" else x2 - width) if self.is_cramped else x
                 y = y1 + 5 + self.shift
         return Rect(x, y, width, height)
 
@@ -282,8 +306,13 @@ class Edge:
         return self.text_box.y + self.line_height + BASELINE_PX
 
     def moved(self, x: float, y: float) -> Edge:
-        """The edge further right and down."""
-        return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
+        """The edge further right and down, with its label where that is worked out already."""
+        if not (x or y):
+            return self
+        edge = fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
+        if text_box := vars(self).get("text_box"):
+            vars(edge)["text_box"] = text_box.moved(x, y)
+        return edge
 
     @property
     def mirrored(self) -> Edge:
@@ -314,13 +343,11 @@ def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...
     spread_edges = list(edges)
     texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
     for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(spread_edges[index].side)):
-        while True:
-            others = [each for other, each in texts.items() if other != index]
-            blocking = texts[index].overlapping([*taken, *others])
-            if not blocking:
-                break
+        text = texts.pop(index)
+        while blocking := text.overlapping([*taken, *texts.values()]):
             spread_edges[index] = spread_edges[index].moved_past(blocking)
-            texts[index] = spread_edges[index].text_box
+            text = spread_edges[index].text_box
+        texts[index] = text
     return tuple(spread_edges)
 
 
@@ -344,10 +371,9 @@ class Arc:
         """ARC_POINTS + 1 points along it, from start to end."""
         (x1, y1), (x2, y2) = self.start, self.end
         upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
-        turns = [math.pi / 2 * step / ARC_POINTS for step in range(ARC_POINTS + 1)]
         if upright:
-            return tuple((x2 - (x2 - x1) * math.cos(t), y1 + (y2 - y1) * math.sin(t)) for t in turns)
-        return tuple((x1 + (x2 - x1) * math.sin(t), y2 - (y2 - y1) * math.cos(t)) for t in turns)
+            return tuple([(x2 - (x2 - x1) * cos, y1 + (y2 - y1) * sin) for sin, cos in _TURNS])
+        return tuple([(x1 + (x2 - x1) * sin, y2 - (y2 - y1) * cos) for sin, cos in _TURNS])
 
     def moved(self, x: float, y: float) -> Arc:
         """The arc further right and down."""
@@ -603,11 +629,6 @@ class Figure(Sketch):
     explanations: tuple[str, ...] = ()
     mismatches: tuple[MismatchCaption, ...] = ()
     has_scale: bool = True
-
-    @cached_property
-    def written(self) -> dict[str, str]:
-        """The SVG that was written for it, by what is drawn inside; of `replace`d copies nothing."""
-        return {}
 
     @property
     def labels(self) -> frozenset[tuple[Blank | None, str]]:

@@ -18,6 +18,7 @@ from app.figures.figure import (
     EdgeSide,
     Pulled,
     Sketch,
+    fast_make,
     fast_replace,
     side_ends,
     spread,
@@ -70,11 +71,12 @@ class Pen:
         `transposed` and `products`, the results that it takes part in, are only noted: `rect` is its place as drawn.
         """
         entry = self.shapes.table[tensor]
-        return Box(
-            tensor,
-            self.shapes.letter(tensor),
-            entry.role,
-            rect,
+        return fast_make(
+            Box,
+            tensor=tensor,
+            letter=self.shapes.letter(tensor),
+            role=entry.role,
+            rect=rect,
             hatched=entry.parameter,
             incomplete=not self.shapes.is_complete(tensor),
             transposed=transposed,
@@ -88,14 +90,14 @@ class Pen:
         group, breaks in shortened sides, and, of cached keys and values, the new token's row as the part that is meant.
         """
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
-        return fast_replace(
-            box,
-            rules=tuple(_cuts(box, heads)[1:-1]),
-            groups=tuple(self._groups(box, heads)),
-            part=self._new_row(box),
-            masked=tuple(masked_areas(self.shapes, box)),
-            gaps=tuple(self._gaps(box)),
-        )
+        inside = {
+            "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
+            "groups": tuple(self._groups(box, heads)) if heads else (),
+            "part": self._new_row(box),
+            "masked": tuple(masked_areas(self.shapes, box)),
+            "gaps": tuple(self._gaps(box)) if self.sizes.scale.shortened else (),
+        }
+        return fast_replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
         """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
@@ -117,7 +119,7 @@ class Pen:
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
         whole = self.box(tensor, x, y)
         letter = self.shapes.head_letter(tensor)
-        return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, rules=(), groups=())
+        return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
         """A matrix of several heads, with the last of them as the part that is meant."""
@@ -208,14 +210,17 @@ class Pen:
         ends of the box's side.
         """
         label, kind, name = self.label(blank)
-        return Edge(
-            blank,
-            side,
-            *(ends or side_ends(box.rect, side)),
-            label,
-            kind,
-            name if is_named and shown == "label" else "",
-            letter,
+        start, end = ends or side_ends(box.rect, side)
+        return fast_make(
+            Edge,
+            blank=blank,
+            side=side,
+            start=start,
+            end=end,
+            label=label,
+            kind=kind,
+            name=name if is_named and shown == "label" else "",
+            letter=letter,
             shown=shown,
             products=box.products,
         )

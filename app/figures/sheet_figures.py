@@ -6,10 +6,8 @@ Lengths are on one scale for the whole sheet, so that one symbol has one length 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import replace
 
-from app.algebra.expression import Expression
 from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure import Figure
@@ -20,11 +18,8 @@ from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
 from app.sheets.variant import Variant
-from app.topics.problem import Problem
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
-
-MAX_STRIPED = 256  # figures of stripes that are kept: students of a class fill in later rows while theirs stays
 
 
 def draw_figures(
@@ -128,7 +123,7 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
     with fewer cards than there are.
     """
     pen = _pen(shapes, scale)
-    figures = [_striped(_Striped.of(pen, plan)) if plan.layout == "stripes" else _figure(pen, plan) for plan in plans]
+    figures = [_figure(pen, plan) for plan in plans]
     lengthened = [
         thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
         for figure, plan in zip(figures, plans, strict=True)
@@ -144,34 +139,6 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
     return Pen(shapes, MatrixSizes(shapes, scale))
-
-
-@dataclass(frozen=True)
-class _Striped:
-    """What a figure of stripes is drawn from: two that are equal have the same figure."""
-
-    problem: Problem  # every sheet has its own
-    sides: tuple[tuple[int | None, Expression | None], ...]
-    working: str
-    flags: tuple[bool, ...]
-    plan: FigurePlan
-    pen: Pen = field(compare=False)
-
-    @classmethod
-    def of(cls, pen: Pen, plan: FigurePlan) -> _Striped:
-        """From the sides of the plan's matrices; which of the other rows is being filled in makes no difference."""
-        shapes, working = pen.shapes, pen.working
-        blanks = [side for key in plan.tensors for side in shapes.table[key].sides]
-        sides = tuple((shapes.lengths.get(blank), shapes.meanings.get(blank)) for blank in blanks)
-        seen = working if working in ("", *plan.tensors) else "later"
-        flags = (shapes.names_sizes, shapes.shows_mismatches, pen.is_mirrored)
-        return cls(shapes.variant.problem, sides, seen, flags, plan, pen)
-
-
-@lru_cache(MAX_STRIPED)
-def _striped(drawn: _Striped) -> Figure:
-    """The figure of a layer's stripes, which stays the same while the later rows of a head are filled in."""
-    return _figure(drawn.pen, drawn.plan)
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:

@@ -202,10 +202,9 @@ class _Stripes:
         stripe = width / heads
         at = self._heads("queries") // 3 * heads // self._heads("queries")
         part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
-        lines = range(1, heads) if stripe >= _MIN_STRIPE_PX and height > 5 * THINNEST_PX else ()
-        rules = tuple(((x + n * stripe, y), (x + n * stripe, y + height)) for n in lines)
+        strips = heads if stripe >= _MIN_STRIPE_PX and height > 5 * THINNEST_PX else 0
         letter = "" if self.pen.outside_letter(box) else box.letter
-        return fast_replace(box, letter=letter, part=part, rules=rules, hatched=False)
+        return fast_replace(box, letter=letter, part=part, strips=strips, hatched=False)
 
     def _arc(self, source: Box, above: Box, key: str) -> Arc:
         """The arc from the input's columns to the rows of a projection; open while a length is missing."""

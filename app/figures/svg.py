@@ -21,11 +21,8 @@ def figure_svg(figure: Figure, inside: str = "") -> str:
     """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it.
 
     `inside` is markup that is drawn last, such as a box to type into; with it, the element is a group and no image.
-    What was written for a figure is kept with it, since some figures are drawn again and again.
     """
-    if inside not in figure.written:
-        figure.written[inside] = "".join(_elements(figure, inside))
-    return figure.written[inside]
+    return "".join(_elements(figure, inside))
 
 
 def _elements(figure: Figure, inside: str) -> Iterator[str]:
@@ -37,10 +34,12 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
     states, role = flow.states if flow else {}, "group" if inside else "img"
-    frames = f' class="flow" data-frames="{escaped(json.dumps(flow.frames, sort_keys=True))}"' if flow else ""
+    frames = (
+        f' class="flow" data-frames="{json.dumps(flow.frames, sort_keys=True).translate(_ESCAPED)}"' if flow else ""
+    )
     yield (
         f'<svg viewBox="{x} {y} {width} {height}" width="{width}" height="{height}" '
-        f'role="{role}"{frames} aria-label="{escaped(figure.alt_text)}">'
+        f'role="{role}"{frames} aria-label="{figure.alt_text.translate(_ESCAPED)}">'
     )
     if flow:
         yield from (f'<rect class="lane" {_at(lane)} rx="4"/>' for lane in flow.lanes)
@@ -61,8 +60,9 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
     yield f"{inside}</svg>"
 
 
+@lru_cache(4000)
 def escaped(text: str) -> str:
-    """A text with the characters replaced that have a meaning in SVG, in attributes too."""
+    """A text with the characters replaced that have a meaning in SVG, in attributes too. Cached."""
     return text.translate(_ESCAPED)
 
 

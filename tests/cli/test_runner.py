@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,11 +24,12 @@ from starlette.testclient import TestClient
 
 from app.cli import main, runner
 from app.cli.terminal import InputError
+from app.forward.head_run import HeadNotRun
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed
 from app.forward.run import HEAD_RUNS
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import JOB_FORM, Jobs, Runner
+from app.machine.jobs import JOB_FORM, Jobs, JobStoppedError, Runner
 from app.machine.work_queue import THE_APP
 from app.main import job_kinds
 from app.settings import Settings
@@ -126,6 +128,35 @@ def test_of_several_gpus_a_run_sees_the_one_that_was_chosen(
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert runner._choose_device(device) == device
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_stopping", "ending"),
+    [
+        (HeadNotRun("gone", "stopped"), True, JobStoppedError),  # its child got the same signal
+        (HeadNotRun("gone", "stopped"), False, HeadNotRun),
+        (HeadNotRun("No such head.", "refused"), True, HeadNotRun),
+        (ZeroDivisionError(), False, ZeroDivisionError),
+    ],
+)
+def test_work_that_fails_since_all_processes_are_stopped_is_put_back(
+    problem: Exception, is_stopping: bool, ending: type[Exception], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any other failure is the job's; the terminal learns kind and number, and nothing that anybody typed."""
+    stopped, task = threading.Event(), SimpleNamespace(job=SimpleNamespace(id=7, key="secret"), gives_way=False)
+    if is_stopping:
+        stopped.set()
+
+    def work(_task: object) -> bytes:
+        raise problem
+
+    with pytest.raises(ending):
+        runner._announced("head", work, stopped)(task)  # type: ignore[arg-type]  # as much of a task as it needs
+    assert task.gives_way == (ending is JobStoppedError)
+    lines = capsys.readouterr().out
+    assert lines.count("7 (head)") == lines.count("\n") == 2
+    assert "secret" not in lines
+    assert str(problem) not in lines or not str(problem)
 
 
 # Pages of a server that leaves its work to runners

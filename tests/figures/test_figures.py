@@ -379,7 +379,7 @@ def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
     assert all(MIRRORED_SIDES[MIRRORED_SIDES[side]] == side for side in MIRRORED_SIDES)
     part = Rect(1.0, 2.0, 3.0, 4.0)
     areas = (((1.0, 2.0), (3.0, 4.0), (5.0, 7.0)),)
-    box = Box("queries", "Q", "query", part, masked=areas, rules=areas, groups=areas, part=part, gaps=areas)
+    box = Box("queries", "Q", "query", part, masked=areas, strips=5, groups=areas, part=part, gaps=areas)
     ends = (Point(1.0, 2.0), Point(3.0, 5.0))
     edge = Edge(Blank("queries", "rows"), "upper", *ends, "128", "head")
     sketch = Sketch(

@@ -72,12 +72,14 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
     return library if is_as_today else Library(worksheets, {**library.models, **models}, wording)
 
 
-def worksheet_of(item: FrozenWorksheet) -> Worksheet:
-    """A worksheet as it was frozen: missing fields get their defaults, and fields that no longer exist are ignored.
+def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
+    """A worksheet as it was frozen, but for the `changed` fields.
+
+    Missing fields get their defaults, and fields that no longer exist are ignored.
 
     A bug that is in the bank as it was frozen is the bank's, so that the worksheet equals the library's.
     """
-    values = dict(item.worksheet)
+    values = {**item.worksheet, **changed}
     if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
         del values["frozen_bug"]
     return WORKSHEETS.validate_python(values, extra="ignore")
@@ -97,7 +99,7 @@ def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksh
 
 def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
     """A worksheet as it was frozen, with the credit for follow-through in `policies`."""
-    return replace(worksheet_of(item), follow_share=policies.follow_share)
+    return worksheet_of(item, follow_share=policies.follow_share)
 
 
 def frozen_ticket(content: Content) -> Ticket | None:
