@@ -116,7 +116,8 @@ class Classroom:
         while True:
             try:
                 with self.database.connect() as connection:
-                    return connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+                    at: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+                    return at
             except sa.exc.OperationalError:
                 await asyncio.sleep(0.01)
 
