@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app.secret_key import SECRET_FILE, read_or_make_secret
@@ -106,12 +107,11 @@ def running_campus(
         url = f"http://127.0.0.1:{port}"
         folders = [folder / f"web-{number}" for number in range(web_servers)]
         read_or_make_secret(folders[0])
-        settings = {"address": url, "runners": "true", "machines": str(web_servers),
-                    "secret_key_file": str(folders[0] / SECRET_FILE)}  # fmt: skip
-        names = [f"runner-{number}" for number in range(runners)]
+        serve = partial(Server, database_url=database_url, address=url, runners="true", machines=str(web_servers))
+        key_file, names = str(folders[0] / SECRET_FILE), [f"runner-{number}" for number in range(runners)]
         campus = Campus(
             url,
-            tuple(Server(each, database_url, **settings) for each in folders),
+            tuple(serve(each, secret_key_file=key_file) for each in folders),
             tuple(runner_command(folder / each, database_url, "--name", each, before=before_runners) for each in names),
         )
         try:
