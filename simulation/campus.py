@@ -1,4 +1,4 @@
-"""A campus as plain processes of this machine: PostgreSQL, and web servers behind a balancer.
+"""A campus as plain processes of this machine: PostgreSQL, web servers behind a balancer, and runners.
 
 `python -m simulation.campus` starts one, prints its address and the link of the first teacher, and runs until Ctrl-C.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from app.secret_key import SECRET_FILE, read_or_make_secret
 from app.settings import PROJECT
 from simulation.postgres import postgres_server, temporary_database
-from simulation.server import LOOK_S, SERVE, Command, Server
+from simulation.server import LOOK_S, Command, Server
 
 
 class NoBalancerError(RuntimeError):
@@ -30,10 +30,14 @@ class NoBalancerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Campus:
-    """Web servers with data folders of their own, and the balancer's URL. Any of them may answer any request."""
+    """Web servers and runners with data folders of their own, and the balancer's URL.
+
+    Any of the servers may answer any request; any runner may do any job.
+    """
 
     url: str
     web_servers: tuple[Server, ...]
+    runners: tuple[Command, ...]
 
     @property
     def database(self) -> str:
@@ -42,13 +46,13 @@ class Campus:
 
     @property
     def folder(self) -> Path:
-        """The data folder of the first web server; the others have the same secret key."""
+        """The data folder of the first web server, with the secret key of all."""
         return self.web_servers[0].folder
 
     @property
     def commands(self) -> tuple[Command, ...]:
         """All that the app runs as."""
-        return self.web_servers
+        return (*self.web_servers, *self.runners)
 
     def start(self) -> None:
         """Start all at the same time, and wait until they have begun."""
@@ -82,21 +86,34 @@ class Campus:
             time.sleep(LOOK_S)
 
 
+def runner_command(folder: Path, database_url: str, *options: str, before: str = "") -> Command:
+    """`attention-shapes runner` with these options; `before` is Python that changes something first."""
+    program = f"{before}\nfrom app.cli import main; main(['runner', *{options!r}])"
+    return Command(program, "Runner .* does", folder, database_url)
+
+
 @contextmanager
-def running_campus(database_url: str, web_servers: int = 2, web_program: str = SERVE) -> Iterator[Campus]:
+def running_campus(
+    database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = ""
+) -> Iterator[Campus]:
     """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end.
 
-    The programs are as for `Command`. Raises NoBalancerError.
+    `before_runners` is Python that changes something in each runner first. Raises NoBalancerError if Caddy is not
+    installed.
     """
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), _free_port()
         url = f"http://127.0.0.1:{port}"
         folders = [folder / f"web-{number}" for number in range(web_servers)]
         read_or_make_secret(folders[0])
-        for other in folders[1:]:
-            other.mkdir(mode=0o700)
-            shutil.copy(folders[0] / SECRET_FILE, other)
-        campus = Campus(url, tuple(Server(each, database_url, program=web_program, address=url) for each in folders))
+        settings = {"address": url, "runners": "true", "machines": str(web_servers),
+                    "secret_key_file": str(folders[0] / SECRET_FILE)}  # fmt: skip
+        names = [f"runner-{number}" for number in range(runners)]
+        campus = Campus(
+            url,
+            tuple(Server(each, database_url, **settings) for each in folders),
+            tuple(runner_command(folder / each, database_url, "--name", each, before=before_runners) for each in names),
+        )
         try:
             campus.start()
             with _balancer(folder, port, campus.web_servers):
@@ -115,14 +132,13 @@ def _balancer(folder: Path, port: int, web_servers: Sequence[Server]) -> Iterato
     """Run Caddy with the project's Caddyfile at this port, in front of these web servers. Raises NoBalancerError."""
     if not shutil.which("caddy"):
         raise NoBalancerError
-    addresses = " ".join(f"127.0.0.1:{server.port}" for server in web_servers)
-    shipped = (PROJECT / "Caddyfile").read_text(encoding="utf-8")
-    config, proxies = re.subn(r"(?<=reverse_proxy )[^{\n]+", f"{addresses} ", shipped)
-    assert proxies == 1
-    (folder / "Caddyfile").write_text(config, encoding="utf-8")
-    own = {"SHAPES_DOMAIN": f"http://127.0.0.1:{port}", "CADDY_ADMIN": f"unix/{folder}/caddy.sock"}
+    own = {
+        "SHAPES_DOMAIN": f"http://127.0.0.1:{port}",
+        "SHAPES_WEBS": " ".join(f"127.0.0.1:{server.port}" for server in web_servers),
+        "CADDY_ADMIN": f"unix/{folder}/caddy.sock",
+    }
     homes = dict.fromkeys(("XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(folder))
-    command = ["caddy", "run", "--config", str(folder / "Caddyfile")]
+    command = ["caddy", "run", "--config", str(PROJECT / "Caddyfile")]
     with subprocess.Popen(command, env={**os.environ, **own, **homes}, stderr=subprocess.DEVNULL) as process:
         try:
             while not _answers(port):

@@ -7,8 +7,8 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from app.store import Store
@@ -88,7 +88,8 @@ class ClassStudent:
         Asks again where no page comes, or that of an error of the server.
         """
         path, form = f"{self.lesson.sheet_path}/run", {**self.form, **self.answers}
-        return await watch_run(self.client, await self._insist(lambda: self.client.post(path, form, script=True)))
+        async with self._other_tab() as tab:
+            return await watch_run(tab, await self._insist(lambda: tab.post(path, form, script=True)))
 
     async def print_sheets(self, names: Sequence[str]) -> HttpResponse:
         """Ask for a large handout with a sheet for each name; the PDF, or the page that says why there is none.
@@ -96,11 +97,21 @@ class ClassStudent:
         Asks again where no page comes, or that of an error of the server.
         """
         form = {"worksheet": WORKSHEET, "names": "\n".join(names)}
-        address = (await self._insist(lambda: self.client.post("/handout/class", form))).headers["location"]
-        while "<progress" in (page := await self._insist(lambda: self.client.get(address))).text:
-            await asyncio.sleep(PRINT_LOOK_S)
-        pdf = await self._insist(lambda: self.client.get(f"{address}.pdf"))
-        return pdf if pdf.status == 200 else page
+        async with self._other_tab() as tab:
+            address = (await self._insist(lambda: tab.post("/handout/class", form))).headers["location"]
+            while "<progress" in (page := await self._insist(lambda: tab.get(address))).text:
+                await asyncio.sleep(PRINT_LOOK_S)
+            pdf = await self._insist(lambda: tab.get(f"{address}.pdf"))
+            return pdf if pdf.status == 200 else page
+
+    @asynccontextmanager
+    async def _other_tab(self) -> AsyncIterator[HttpClient]:
+        """A connection of its own with the same cookies, since saves go on meanwhile."""
+        tab = HttpClient(self.lesson.server.url, self.client.cookies)
+        try:
+            yield tab
+        finally:
+            await tab.wait_closed()
 
     async def _insist(self, ask: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
         """The first answer that is no error of the server, asked for again and again as a patient person does."""

@@ -24,10 +24,14 @@ class HttpResponse:
     body: bytes
 
     @property
+    def content(self) -> bytes:
+        """The body, unzipped where the server has zipped it."""
+        return gzip.decompress(self.body) if self.headers.get("content-encoding") == "gzip" else self.body
+
+    @property
     def text(self) -> str:
-        """The body as text, unzipped where the server has zipped it."""
-        zipped = self.headers.get("content-encoding") == "gzip"
-        return (gzip.decompress(self.body) if zipped else self.body).decode()
+        """The content as text."""
+        return self.content.decode()
 
 
 class HttpClient:

@@ -80,6 +80,11 @@ class Command:
         return self.database_url or f"sqlite:///{self.folder / 'attention-shapes.sqlite3'}"
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._process is not None
+
+    @property
     def printed(self) -> str:
         """What it has printed since it was started; fails if stopped."""
         assert self._output is not None
@@ -111,20 +116,28 @@ class Command:
             self._signal(signal.SIGKILL)
             self._wait()
 
-    def terminate(self) -> None:
-        """Let it end as the system does when it stops, and wait until it has."""
+    def terminate(self) -> int:
+        """Let it end as the system does when it stops, wait until it has, and return its exit status."""
         assert self._process is not None
         self._process.terminate()
-        self._wait()
+        return self._wait()
+
+    def suspend(self) -> None:
+        """Let all of its processes stand still until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let all of its processes go on."""
+        self._signal(signal.SIGCONT)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Let all of its processes stand still during this `with`."""
-        self._signal(signal.SIGSTOP)
+        self.suspend()
         try:
             yield
         finally:
-            self._signal(signal.SIGCONT)
+            self.resume()
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by all of its processes, user and system together."""
@@ -150,13 +163,14 @@ class Command:
         assert self._process is not None
         return psutil.Process(self._process.pid)
 
-    def _wait(self) -> None:
-        """Wait until the main process has ended."""
+    def _wait(self) -> int:
+        """Wait until the main process has ended, and return its exit status."""
         assert self._process is not None
         assert self._output is not None
-        self._process.wait()
+        status = self._process.wait()
         self._output.close()
         self._process = self._output = None
+        return status
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
+import psutil
+import pypdfium2 as pdfium
 import pytest
+import sqlalchemy as sa
 
 from app.store import Policies
-from simulation.campus import Campus, NoBalancerError, running_campus
+from app.store.tables import jobs, runs
+from simulation.campus import Campus, NoBalancerError, runner_command, running_campus
 from simulation.class_students import ClassStudent, Timings, find_losses
+from simulation.http_client import HttpClient
 from simulation.lesson import open_lesson
 from simulation.postgres import postgres_killed, postgres_paused, postgres_server, temporary_database
 from simulation.scenarios import join_all, work_during
+from simulation.server import Command
+from tests.helpers.printed import Printed
 
 pytestmark = pytest.mark.slow
 
-STUDENTS = 20
-MOST_PAUSE_S = 1.0  # of a student between two saves
+STUDENTS, PRINTING = 20, 4  # all run a head, and the first four print as well
+MOST_PAUSE_S = 3.0  # of a student between two saves
+WAIT_S = 300.0  # for what takes a second, on a machine that does much else at the same time
+MOST_UNTIL_NEXT_JOB = timedelta(seconds=5)  # after the database's return; a second on a machine that does nothing else
+A_WHILE = timedelta(minutes=10)
 lesson_numbers = itertools.count(1)
 
 
@@ -33,64 +49,347 @@ def database() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def campus(database: str) -> Iterator[Campus]:
     try:
-        with running_campus(database) as running:
+        with running_campus(database, before_runners=PATIENT) as running:
             yield running
     except NoBalancerError:
         pytest.skip("Caddy is not installed here; .ci/run installs it")
 
 
-@pytest.fixture
-def class_(campus: Campus) -> list[ClassStudent]:
-    """Students of a lesson of their own, who try again sooner than the page does, so that the tests are short."""
-    lesson = open_lesson(campus, f"Lesson {next(lesson_numbers)}", Policies(feedback="after_hand_in", run="before"))
-    return [
-        ClassStudent(lesson, number, Timings(), first_retry_s=0.1, longest_retry_s=0.5) for number in range(STUDENTS)
-    ]
+@dataclass
+class Classroom:
+    """Students of a lesson of their own, and what came of the jobs that they asked for."""
+
+    students: Sequence[ClassStudent]
+    database: sa.Engine
+    since: int  # the newest job before the lesson
+    shown: list[str] = field(default_factory=list)  # the last page of each run, as `watch_run` has it
+    printed: dict[str, str] = field(default_factory=dict)  # the text of each PDF or page, by the name that it has
+
+    def live_through(self, trouble: Callable[[], Awaitable[object]]) -> None:
+        """All join; then they save, run heads and print while the trouble is under way, and hand in after it.
+
+        Whatever goes wrong meanwhile: nothing acknowledged is lost or doubled, and each job is done, once.
+        """
+
+        async def until_it_is_over(stop: asyncio.Event) -> None:
+            await trouble()
+            stop.set()
+
+        async def whole() -> None:
+            try:
+                await join_all(self.students)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(work_during(self.students, until_it_is_over, MOST_PAUSE_S))
+                    for student in self.students:
+                        group.create_task(self._run(student))
+                    for student in self.students[:PRINTING]:
+                        group.create_task(self._print(student))
+            finally:
+                await asyncio.gather(*(student.client.wait_closed() for student in self.students))
+
+        in_a_thread(whole)
+        assert list(find_losses(self.students[0].lesson, self.students)) == []
+        assert all(student.handed_in for student in self.students)
+        assert self.shown == ["served"] * STUDENTS
+        assert [text for name, text in self.printed.items() if name not in text] == []
+        self.assert_each_job_counts_once()
+
+    def assert_each_job_counts_once(self) -> None:
+        """Each is ready, and each run has a result."""
+        assert {row.ending for row in self.jobs()} == {"ready"}
+        assert len(self.runners_of_results()) == len([row for row in self.jobs() if row.kind == "run"]) >= STUDENTS
+
+    def jobs(self) -> Sequence[Any]:
+        """The rows of the jobs of this lesson, in the order in which they were asked for."""
+        with self.database.connect() as connection:
+            return connection.execute(sa.select(jobs).where(jobs.c.id > self.since).order_by(jobs.c.id)).all()
+
+    def runners_of_results(self) -> list[str]:
+        """The device of each run, in the order of the jobs: runners with heads that are made up give their name."""
+        query = sa.select(runs.c.result).join_from(jobs, runs, jobs.c.key == runs.c.id).order_by(jobs.c.id)
+        with self.database.connect() as connection:
+            return [row.result["device_name"] for row in connection.execute(query.where(jobs.c.id > self.since))]
+
+    async def wait_for_database(self) -> datetime:
+        """Wait until it answers, and return the time by its clock."""
+        while True:
+            try:
+                with self.database.connect() as connection:
+                    return connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+            except sa.exc.OperationalError:
+                await asyncio.sleep(0.01)
+
+    async def _run(self, student: ClassStudent) -> None:
+        self.shown.append((await student.run_head())[-1])
+
+    async def _print(self, student: ClassStudent) -> None:
+        name = f"Name {student.number}"
+        answer = await student.print_sheets([name])
+        is_pdf = answer.content.startswith(b"%PDF")
+        self.printed[name] = Printed(pdfium.PdfDocument(answer.content)[0]).text if is_pdf else answer.text
 
 
-def live_through(class_: Sequence[ClassStudent], trouble: Callable[[], Awaitable[object]]) -> None:
-    """All join, save during the trouble, and hand in once it is over; nothing acknowledged may be lost or doubled."""
-
-    async def until_it_is_over(stop: asyncio.Event) -> None:
-        await asyncio.sleep(0.5)
-        await trouble()
-        stop.set()
+def in_a_thread(work: Callable[[], Awaitable[None]]) -> None:
+    """Do it to the end; the browser of other tests keeps a loop running in this thread."""
 
     async def whole() -> None:
-        try:
-            await join_all(class_)
-            await work_during(class_, until_it_is_over, MOST_PAUSE_S)
-        finally:
-            await asyncio.gather(*(student.client.wait_closed() for student in class_))
+        await work()
 
-    with ThreadPoolExecutor(1) as other:  # the browser of other tests keeps a loop running in this thread
+    with ThreadPoolExecutor(1) as other:
         other.submit(asyncio.run, whole()).result()
-    assert list(find_losses(class_[0].lesson, class_)) == []
-    assert all(student.handed_in for student in class_)
 
 
-def test_a_web_server_that_is_killed_loses_nothing(campus: Campus, class_: list[ClassStudent]) -> None:
-    """The other one answers meanwhile, and students who only read notice nothing."""
-
-    async def kill_and_restart() -> None:
-        await asyncio.to_thread(campus.web_servers[0].kill)
-        await asyncio.sleep(2)
-        await asyncio.to_thread(campus.web_servers[0].start)
-
-    live_through(class_, kill_and_restart)
-
-
-def test_a_database_that_is_killed_loses_nothing(database: str, class_: list[ClassStudent]) -> None:
-    async def kill_and_restart() -> None:
-        with postgres_killed(database):
-            await asyncio.sleep(1)
-
-    live_through(class_, kill_and_restart)
+@pytest.fixture
+def classroom(campus: Campus) -> Iterator[Classroom]:
+    """A lesson of its own on a campus where everything runs; students try again sooner than the page does."""
+    for command in campus.commands:
+        if not command.is_running:
+            command.start()
+    lesson = open_lesson(campus, f"Lesson {next(lesson_numbers)}", Policies(feedback="after_hand_in", run="before"))
+    students = [
+        ClassStudent(lesson, number, Timings(), first_retry_s=0.1, longest_retry_s=0.5) for number in range(STUDENTS)
+    ]
+    engine = sa.create_engine(campus.database, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        since = connection.scalar(sa.select(sa.func.max(jobs.c.id)))
+    yield Classroom(students, engine, since or 0)
+    engine.dispose()
 
 
-def test_a_database_that_stands_still_loses_nothing(database: str, class_: list[ClassStudent]) -> None:
-    async def pause() -> None:
+async def wait_until(is_so: Callable[[], object]) -> None:
+    """Look ten times a second; fails after WAIT_S."""
+    give_up_at = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < give_up_at
+        await asyncio.sleep(0.1)
+
+
+@contextmanager
+def standing_still(*commands: Command) -> Iterator[None]:
+    with ExitStack() as stack:
+        for command in commands:
+            stack.enter_context(command.paused())
+        yield
+
+
+@contextmanager
+def runner_with(campus: Campus, folder: Path, name: str, before: str = "") -> Iterator[Command]:
+    """A runner whose heads are made up, and have its name as that of their device; `before` changes more of it."""
+    command = runner_command(
+        folder, campus.database, "--name", name, before="\n".join((PATIENT, MADE_UP, f"NAME = {name!r}", before))
+    )
+    command.start()
+    try:
+        yield command
+    finally:
+        command.kill()
+
+
+# On a machine that does much else, too, handouts are not left for idle time.
+PATIENT = """
+from functools import partial
+from app import main
+main.HandoutPrinter = partial(main.HandoutPrinter, idle_time_only=False)
+"""
+MADE_UP = """
+from app.forward import process
+from app.forward.process import DeviceHere
+from tests.helpers.fake_runner import FakeRunner
+
+class MadeUp(FakeRunner):
+    def __init__(self, **_):
+        super().__init__()
+        self.changes = {"device_name": NAME}
+    def device(self, *_, **__):
+        return DeviceHere("cpu", NAME, 10**12)
+
+process.HeadRunner = MadeUp
+"""
+
+
+# Web servers and the database
+
+
+def test_a_web_server_is_killed(campus: Campus, classroom: Classroom) -> None:
+    """The other one answers meanwhile: whoever reads notices nothing, and whoever saves saves again."""
+    server, reader, statuses = campus.web_servers[0], HttpClient(campus.url), list[int]()
+
+    async def kill() -> None:
+        await asyncio.to_thread(server.kill)
+        for _ in range(20):
+            statuses.append((await reader.get("/glossary")).status)
+            await asyncio.sleep(0.05)
+        await asyncio.to_thread(server.start)
+        await reader.wait_closed()
+
+    classroom.live_through(kill)
+    assert set(statuses) == {200}
+
+
+def test_the_database_is_killed(campus: Campus, database: str, classroom: Classroom) -> None:
+    """Jobs that waited for it begin within a second of its return."""
+    returned_at = datetime.min.replace(tzinfo=UTC)
+
+    async def kill() -> None:
+        nonlocal returned_at
+        with ExitStack() as stack:
+            with standing_still(*campus.runners):
+                await wait_until(lambda: len(classroom.jobs()) >= STUDENTS + PRINTING)
+                stack.enter_context(postgres_killed(database))
+            await asyncio.sleep(2)  # in which the runners notice
+            returning = asyncio.create_task(classroom.wait_for_database())
+            await asyncio.to_thread(stack.close)
+        returned_at = await returning
+
+    classroom.live_through(kill)
+    first_start = min(row.started_at for row in classroom.jobs())
+    assert returned_at < first_start < returned_at + MOST_UNTIL_NEXT_JOB
+
+
+# Runners
+
+
+def test_a_runner_is_killed_and_then_the_database_stands_still(
+    campus: Campus, database: str, classroom: Classroom
+) -> None:
+    """What the runner had begun begins again on the other one, once it has given no sign of life for half a minute."""
+    killed, other = campus.runners
+    begun = set[int]()
+
+    def is_at_work(row: Any) -> bool:
+        return bool(row.is_working and row.runner == "runner-0")
+
+    async def kill_and_stand_still() -> None:
+        with standing_still(other):
+            await wait_until(lambda: "handout" in {row.kind for row in classroom.jobs() if is_at_work(row)})
+            killed.kill()
+            begun.update(row.id for row in classroom.jobs() if is_at_work(row))
         with postgres_paused(database):
             await asyncio.sleep(20)
 
-    live_through(class_, pause)
+    classroom.live_through(kill_and_stand_still)
+    assert {(row.attempt, row.runner) for row in classroom.jobs() if row.id in begun} == {(2, "runner-1")}
+
+
+IMPATIENT = """
+from datetime import timedelta
+from app.store import jobs
+jobs.SILENT_AFTER = timedelta(seconds=3)
+"""
+SLOW = """
+import time
+class Slow(MadeUp):
+    def run(self, *arguments, **options):
+        print("at work", flush=True)
+        time.sleep(0.3)
+        return super().run(*arguments, **options)
+process.HeadRunner = Slow
+"""
+
+
+def test_a_runner_stands_still_for_too_long_and_wakes_up(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+    """What it had begun was done by another one meanwhile: its own result comes too late, and does not count."""
+    begun = list[int]()
+
+    async def stand_still() -> None:
+        with (
+            standing_still(*campus.runners),
+            runner_with(campus, tmp_path / "late", "late", SLOW) as late,
+            runner_with(campus, tmp_path / "other", "other", IMPATIENT) as other,
+        ):
+            with other.paused():
+                await wait_until(lambda: "at work" in late.printed)
+                late.suspend()
+            begun.extend(row.id for row in classroom.jobs() if row.is_working and row.runner == "late")
+            await wait_until(lambda: all(row.ending for row in classroom.jobs()))
+            late.resume()
+            with other.paused():
+                assert (await classroom.students[-1].run_head())[-1] == "served"
+
+    classroom.live_through(stand_still)
+    assert {(row.attempt, row.runner) for row in classroom.jobs() if row.id in begun} == {(2, "other")}
+    assert classroom.runners_of_results() == [row.runner for row in classroom.jobs() if row.kind == "run"]
+
+
+def test_a_runner_stands_still_with_the_lock_of_the_queue(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+    """The database takes the lock from it, so that others go on; once it wakes up, it does as well."""
+
+    async def stand_still() -> None:
+        with (
+            standing_still(*campus.runners),
+            runner_with(campus, tmp_path / "locking", "locking", STOPS_WITH_LOCK) as locking,
+        ):
+            await wait_until(lambda: locking.main_process().status() == psutil.STATUS_STOPPED)
+            with runner_with(campus, tmp_path / "other", "other"):
+                await wait_until(lambda: all(row.ending for row in classroom.jobs()))
+            locking.resume()
+            assert (await classroom.students[-1].run_head())[-1] == "served"
+
+    classroom.live_through(stand_still)
+    assert [row.runner for row in classroom.jobs() if row.kind == "run"] == ["other"] * STUDENTS + ["locking"]
+
+
+STOPS_WITH_LOCK = """
+import os, signal
+from app.store import jobs, limits
+limits.STATEMENT_LIMIT_S = 2
+usual, stops = jobs.JobTable._lock_queue, [signal.SIGSTOP]
+def lock_queue(*arguments):
+    usual(*arguments)
+    if stops:
+        os.kill(os.getpid(), stops.pop())
+jobs.JobTable._lock_queue = lock_queue
+"""
+
+
+def test_a_runner_on_older_code(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+    """It leaves alone what it would do wrong, until another runner comes."""
+    older = "from functools import partial; from app.cli import runner; runner.Runner = partial(runner.Runner, form=0)"
+
+    async def wait_for_another() -> None:
+        with standing_still(*campus.runners), runner_with(campus, tmp_path / "older", "older", older):
+            await wait_until(lambda: len(classroom.jobs()) >= STUDENTS + PRINTING)
+            await asyncio.sleep(1)
+            assert {row.attempt for row in classroom.jobs()} == {0}
+
+    classroom.live_through(wait_for_another)
+    assert {row.runner for row in classroom.jobs()} <= {"runner-0", "runner-1"}
+
+
+def test_the_disk_of_a_runner_is_full(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+    """It needs none: it does its jobs, and says nothing more in the terminal."""
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))"
+
+    async def do_all() -> None:
+        with standing_still(*campus.runners), runner_with(campus, tmp_path / "full", "full", full):
+            await wait_until(lambda: len([row for row in classroom.jobs() if row.ending]) >= STUDENTS + PRINTING)
+
+    classroom.live_through(do_all)
+    assert {row.runner for row in classroom.jobs()} == {"full"}
+
+
+WRONG_CLOCK = """
+from datetime import datetime, timedelta
+from app.store import queries
+class WrongDatetime(datetime):
+    @classmethod
+    def now(cls, zone=None):
+        return datetime.now(zone) + timedelta(hours=HOURS)
+queries.datetime = WrongDatetime
+"""
+
+
+def test_the_clocks_of_runners_are_an_hour_off(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+    """One is fast and one is slow: none takes the other's job for one that nobody does."""
+
+    async def do_all() -> None:
+        with (
+            standing_still(*campus.runners),
+            runner_with(campus, tmp_path / "fast", "fast", f"HOURS = 1\n{SLOW}\n{WRONG_CLOCK}"),
+            runner_with(campus, tmp_path / "slow", "slow", f"HOURS = -1\n{SLOW}\n{WRONG_CLOCK}"),
+        ):
+            await wait_until(lambda: len([row for row in classroom.jobs() if row.ending]) >= STUDENTS + PRINTING)
+
+    classroom.live_through(do_all)
+    assert {(row.attempt, row.runner) for row in classroom.jobs()} == {(1, "fast"), (1, "slow")}
+    assert all(row.created_at <= row.started_at <= row.heard_at <= row.created_at + A_WHILE for row in classroom.jobs())

@@ -28,7 +28,7 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-KINDS: tuple[JobKind, ...] = ("run", "handout", "head")  # in the order of the page
+LISTED_KINDS: tuple[JobKind, ...] = ("run", "handout", "head")  # in the order of the page
 MAX_OPEN_JOBS = 1000  # far more than may wait
 MAX_WAITING_SHOWN = 3  # of each kind that are shown unless all are asked for
 MAX_FAILED, MAX_SLOWEST = 20, 6
@@ -164,13 +164,15 @@ def _machines_page(store: Store, teacher: Teacher, *, shows_all: bool, done: str
     at, queues = machines.time(), machines.queues()
     open_jobs = machines.open_jobs(MAX_OPEN_JOBS)
     working = [job for job in open_jobs if job.is_working]
-    waiting = [[job for job in open_jobs if job.kind == kind and not job.is_working] for kind in KINDS]
+    waiting = [[job for job in open_jobs if job.kind == kind and not job.is_working] for kind in LISTED_KINDS]
     shown = [*working, *chain.from_iterable(queue[: None if shows_all else MAX_WAITING_SHOWN] for queue in waiting)]
     served = {kind for runner in runners if runner.is_alive for kind in runner.kinds}
     return MachinesPage(
         teacher,
         tuple(_runner_line(runner, working, at) for runner in sorted(runners, key=_place_of_runner)),
-        tuple(_queue_line(queues.get(kind) or KindQueue(kind, 0, 0, None), kind in served, at) for kind in KINDS),
+        tuple(
+            _queue_line(queues.get(kind) or KindQueue(kind, 0, 0, None), kind in served, at) for kind in LISTED_KINDS
+        ),
         tuple(_job_line(job, at) for job in shown),
         sum(queue.waiting + queue.working for queue in queues.values()) - len(shown),
         shows_all,
@@ -192,7 +194,7 @@ def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> 
         runner.name,
         runner.is_web,
         f"{runner.device_name} ({runner.device})" if runner.device_name else runner.device,
-        tuple(kind for kind in KINDS if kind in runner.kinds),
+        tuple(kind for kind in LISTED_KINDS if kind in runner.kinds),
         runner.concurrency,
         tuple((job.kind, _age(job.started_at, at)) for job in working if job.runner == runner.name),
         runner.jobs_done,
