@@ -379,7 +379,7 @@ class Jobs:
         return self._rows.arguments(job)
 
     def delete(self, job: Job) -> None:
-        """Delete a job with all that was typed for it, and its result."""
+        """End a job and delete all that was typed for it, and its result; nobody finds it any more."""
         self._rows.delete(job)
 
     def tidy(self) -> None:
@@ -388,11 +388,12 @@ class Jobs:
         Then look for jobs that nobody does: they fail where no runner can do them.
         """
         self._rows.delete_expired()
-        for number, job in enumerate(() if self._runner else self._rows.overdue()):
+        if overdue := () if self._runner else self._rows.overdue():
+            self._refuse_if_hopeless(overdue[0])  # a first look at the runners: it takes two
+            self._closed.wait(RUNNERS_TTL_S)
+        for job in overdue:
             speak(job.language)
-            if not self._refuse_if_hopeless(job) and not number:  # it may take a second look
-                self._closed.wait(RUNNERS_TTL_S)
-                self._refuse_if_hopeless(job)
+            self._refuse_if_hopeless(job)
         self.start()
 
     def close(self) -> None:

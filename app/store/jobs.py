@@ -334,23 +334,26 @@ class JobTable(QueryBase):
         return arguments
 
     def delete(self, job: Job) -> None:
-        """Delete a job with its arguments and its result, whatever it is doing."""
+        """End a job, whatever it is doing, and delete its arguments, what it is about, and its result.
+
+        Nobody can find it any more. The rest of its row stays as long as that of any other: otherwise a client who
+        deletes each job at its end would always come first, and start any number of them within an hour.
+        """
         with self.transaction():
             self.cancel(job)
-            self._execute(sa.delete(jobs).where(jobs.c.id == job.id))
+            self._execute(sa.update(jobs).where(jobs.c.id == job.id).values(self._without_content()))
+            self._execute(sa.delete(job_pieces).where(job_pieces.c.job_id == job.id))
 
     def delete_expired(self) -> None:
         """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long.
 
-        Of a job that ended more than JOB_RETENTION ago, delete the result and the arguments, what it was about, and
-        whose it was; it gets another key, so that it cannot be found any more.
+        Of a job that ended more than JOB_RETENTION ago, delete what `delete` does, and whose it was.
         """
-        forgotten = {"key": self._new_key(), "client": "", "teacher_id": None, "visitor_id": None, "student_id": None,
-                     "about": {}, "arguments": {}}  # fmt: skip
+        nobody = {"client": "", "teacher_id": None, "visitor_id": None, "student_id": None}
         is_forgotten = jobs.c.key.startswith(_FORGOTTEN)
-        is_past = (~_OPEN, jobs.c.heard_at < self._time(JOB_RETENTION), ~is_forgotten)
+        is_past = (~_OPEN, jobs.c.heard_at < self._time(JOB_RETENTION), ~is_forgotten | (jobs.c.client != ""))
         with self.transaction():
-            self._execute(sa.update(jobs).where(*is_past).values(forgotten))
+            self._execute(sa.update(jobs).where(*is_past).values(self._without_content() | nobody))
             of_forgotten = job_pieces.c.job_id.in_(sa.select(jobs.c.id).where(is_forgotten))
             self._execute(sa.delete(job_pieces).where(of_forgotten))
             self._execute(sa.delete(jobs).where(~_OPEN, jobs.c.heard_at < self._time(ROW_RETENTION)))
@@ -435,14 +438,14 @@ class JobTable(QueryBase):
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
-    def _new_key(self) -> sa.ColumnElement[str]:
-        """A random key for each row of a statement, by which nobody finds a job."""
-        random = (
-            sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text))
-            if self._is_postgresql
-            else (sa.func.hex(sa.func.randomblob(16)))
+    def _without_content(self) -> dict[str, Any]:
+        """The values of a job's row without what was typed, and with a random key, by which nobody finds it."""
+        sqlite, postgresql = (
+            sa.func.hex(sa.func.randomblob(16)),
+            sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text)),
         )
-        return _FORGOTTEN + sa.func.substr(random, 2, 31)
+        random = postgresql if self._is_postgresql else sqlite
+        return {"key": _FORGOTTEN + sa.func.substr(random, 2, 31), "about": {}, "arguments": {}}
 
 
 def _job(row: Any) -> Job:

@@ -38,7 +38,8 @@ def place(store: Store, key: str) -> int:
     return job.before
 
 
-# A letter queues a job of a client, "." starts the first, "-A1" cancels A's first; then all the others start.
+# A letter queues a job of a client, "." starts the first, "-A1" cancels A's first, "xA1" deletes it; then all the
+# others start.
 CASES = (
     ("A A B C", "A B C A"),
     ("A A A B B C", "A B C A B A"),
@@ -51,6 +52,7 @@ CASES = (
     ("A A A B B B -A1", "A B A B B"),  # a cancelled job costs no turn
     ("A A B -A1 A", "A B A"),
     ("A A B -A1 -A2 A", "B A"),
+    ("C C A . . xA1 A", "C A C A"),  # deleting what was done brings nobody forward
 )
 
 
@@ -61,10 +63,10 @@ def test_clients_take_turns(store: Store) -> None:
         for step in steps.split():
             if step == ".":
                 started.append(start(store))
-            elif step[0] == "-":
+            elif step[0] in "-x":
                 job = store.jobs.find(step[1:])
                 assert job
-                store.jobs.cancel(job)
+                (store.jobs.cancel if step[0] == "-" else store.jobs.delete)(job)
             else:
                 count[step] = count.get(step, 0) + 1
                 add(store, step, count[step])

@@ -159,6 +159,14 @@ def test_what_was_typed_is_kept_for_an_hour_and_the_rest_for_a_day(store: Store)
     [row] = rows_of(store)
     assert "Zoë" not in f"{row}"
     assert (row["visitor_id"], row["runner"], row["ending"], row["reason"]) == (None, "one", "failed", "refused")
+    deleted = add(store, "deleted")
+    store.jobs.delete(deleted)
+    assert (store.jobs.find("deleted"), store.jobs.arguments(deleted), rows_of(store)[-1]["client"]) == (
+        None, {}, MEMBER.key
+    )  # fmt: skip
+    age_jobs(store, JOB_RETENTION)
+    store.jobs.delete_expired()
+    assert rows_of(store)[-1]["client"] == ""
     add(store, "another")
     age_jobs(store, ROW_RETENTION)
     store.jobs.delete_expired()
