@@ -101,11 +101,11 @@ class Command:
             self._signal(signal.SIGKILL)
             self._wait()
 
-    def terminate(self) -> None:
-        """Let it end as the system does when it stops, and wait until it has."""
+    def terminate(self) -> int:
+        """Let it end as the system does when it stops, wait until it has, and return its exit status."""
         assert self._process is not None
         self._process.terminate()
-        self._wait()
+        return self._wait()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -142,13 +142,14 @@ class Command:
         assert self._process is not None
         return psutil.Process(self._process.pid)
 
-    def _wait(self) -> None:
-        """Wait until the main process has ended."""
+    def _wait(self) -> int:
+        """Wait until the main process has ended, and return its exit status."""
         assert self._process is not None
         assert self._output is not None
-        self._process.wait()
+        status = self._process.wait()
         self._output.close()
         self._process = self._output = None
+        return status
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +38,7 @@ from .terminal import Commands, InputError, read_settings, variable, whole_numbe
 if TYPE_CHECKING:
     from app.machine.jobs import Result, Task, Work
 
-KINDS: Mapping[str, JobKind] = {"runs": "run", "handouts": "handout", "heads": "head"}  # as they are typed
+KINDS_BY_OPTION: Mapping[str, JobKind] = {"runs": "run", "handouts": "handout", "heads": "head"}  # as they are typed
 MAX_CONCURRENCY, MAX_RUNNER_NAME = 64, 100
 SHARES = 20  # processes among which the connections are divided: a runner needs few
 SIGN_EVERY_S, RETRY_S = 2.0, 0.5
@@ -53,7 +53,9 @@ def add_to(commands: Commands) -> None:
     about = _("Do the heads and large handouts that servers with ATTENTION_SHAPES_RUNNERS=true leave to runners.")
     runner = commands.add("runner", _run, about, printable=False)
     runner.add_argument("--device", help=_("cpu, mps, cuda or cuda:NUMBER (default: CUDA, else MPS, else CPU)"))
-    runner.add_argument("--kinds", default=",".join(KINDS), help=_("what it does (default runs,handouts,heads)"))
+    runner.add_argument(
+        "--kinds", default=",".join(KINDS_BY_OPTION), help=_("what it does (default runs,handouts,heads)")
+    )
     runner.add_argument("--concurrency", default="1", help=_("how many jobs of each kind at a time (default 1)"))
     runner.add_argument("--name", help=_("its name on the operators’ page (default: this machine’s, and a number)"))
 
@@ -99,10 +101,10 @@ def _run(parsed: argparse.Namespace) -> None:
 def _kinds(text: str) -> tuple[JobKind, ...]:
     """The kinds of jobs that --kinds names, in any order; raises InputError for none and for an unknown one."""
     names = [part.strip() for part in text.split(",")]
-    if unknown := [each for each in names if each not in KINDS]:
+    if unknown := [each for each in names if each not in KINDS_BY_OPTION]:
         problem = _("--kinds must be some of {names}, separated by commas, not “{name}”.")
-        raise InputError(problem.format(name=unknown[0][:30], names=",".join(KINDS)))
-    return tuple(kind for each, kind in KINDS.items() if each in names)
+        raise InputError(problem.format(name=unknown[0][:30], names=",".join(KINDS_BY_OPTION)))
+    return tuple(kind for each, kind in KINDS_BY_OPTION.items() if each in names)
 
 
 def _concurrency(text: str) -> int:
@@ -262,7 +264,7 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
 def _description(runner: Runner) -> str:
     """What a runner does and where, for the terminal."""
     sentence = _("Runner {name} does {kinds} on {device} ({device_name}), {count} of each kind at a time.")
-    kinds = ", ".join(each for each, kind in KINDS.items() if kind in runner.kinds)
+    kinds = ", ".join(each for each, kind in KINDS_BY_OPTION.items() if kind in runner.kinds)
     where = {"device": runner.device, "device_name": runner.device_name}
     return sentence.format(name=runner.name, kinds=kinds, count=runner.concurrency, **where)
 
@@ -318,5 +320,6 @@ def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
 
 
 def _say(line: str) -> None:
-    """Print a line at once, also where the output is a file or a pipe."""
-    print(line, flush=True)
+    """Print a line at once, also to a file or a pipe; where that is full or closed, jobs go on without it."""
+    with suppress(OSError, ValueError):
+        print(line, flush=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -24,20 +24,22 @@ from starlette.testclient import TestClient
 
 from app.cli import main, runner
 from app.cli.terminal import InputError
+from app.forward.head_run import HeadNotRun
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed
 from app.forward.run import HEAD_RUNS
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import JOB_FORM, Jobs, Runner
+from app.machine.jobs import JOB_FORM, Jobs, JobStoppedError, Runner
 from app.machine.work_queue import THE_APP
 from app.main import job_kinds
-from app.settings import PROJECT, Settings
+from app.settings import Settings
 from app.store import Store
 from app.store.tables import jobs as job_table
+from app.web.shared.handout_jobs import HANDOUT_LIMITS
 from app.web.shared.run_jobs import RUN_LIMITS
 from app.web.shared.services import Services
-from simulation.postgres import create_database
-from simulation.server import Server
+from simulation.postgres import create_database, postgres_killed, postgres_server
+from simulation.server import LOOK_S, Command, Server
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
 from tests.helpers.real_heads import LISTED
@@ -126,6 +128,35 @@ def test_of_several_gpus_a_run_sees_the_one_that_was_chosen(
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert runner._choose_device(device) == device
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_stopping", "ending"),
+    [
+        (HeadNotRun("gone", "stopped"), True, JobStoppedError),  # its child got the same signal
+        (HeadNotRun("gone", "stopped"), False, HeadNotRun),
+        (HeadNotRun("No such head.", "refused"), True, HeadNotRun),
+        (ZeroDivisionError(), False, ZeroDivisionError),
+    ],
+)
+def test_work_that_fails_since_all_processes_are_stopped_is_put_back(
+    problem: Exception, is_stopping: bool, ending: type[Exception], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any other failure is the job's; the terminal learns kind and number, and nothing that anybody typed."""
+    stopped, task = threading.Event(), SimpleNamespace(job=SimpleNamespace(id=7, key="secret"), gives_way=False)
+    if is_stopping:
+        stopped.set()
+
+    def work(_task: object) -> bytes:
+        raise problem
+
+    with pytest.raises(ending):
+        runner._announced("head", work, stopped)(task)  # type: ignore[arg-type]  # as much of a task as it needs
+    assert task.gives_way == (ending is JobStoppedError)
+    lines = capsys.readouterr().out
+    assert lines.count("7 (head)") == lines.count("\n") == 2
+    assert "secret" not in lines
+    assert str(problem) not in lines or not str(problem)
 
 
 # Pages of a server that leaves its work to runners
@@ -252,130 +283,105 @@ def test_jobs_of_other_code_are_told_of(new_postgres_database: str, tmp_path: Pa
 # Runners as processes
 
 
-class Process:
-    """`attention-shapes runner` in a process of its own; `lines` are those that it has printed."""
-
-    def __init__(self, database_url: str, *options: str, **settings: str) -> None:
-        environment = {**os.environ, "DATABASE_URL": database_url, **settings}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "runner", *options],
-            cwd=PROJECT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.lines = list[str]()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            self.lines.append(line)
-
-    def wait_for(self, pattern: str) -> str:
-        """The first line with this pattern, once it is printed."""
-        while True:
-            is_running = self._process.poll() is None
-            if found := next((line for line in self.lines if re.search(pattern, line)), ""):
-                return found
-            assert is_running, self.lines
-            time.sleep(0.02)
-
-    def signal(self, number: int) -> None:
-        self._process.send_signal(number)
-
-    def ended(self) -> int:
-        """Wait for its end; its exit status."""
-        status = self._process.wait()
-        self._reader.join()
-        assert self._process.stdout
-        self._process.stdout.close()
-        return status
-
-    def kill(self) -> None:
-        """End it at once, if it has not ended."""
-        self._process.kill()
-        with suppress(ValueError):
-            self.ended()
+def process(folder: Path, database_url: str, *options: str, begins: str = "Runner ") -> Command:
+    """`attention-shapes runner` as a process, which has begun once it has printed what `begins` matches."""
+    return Command(f"from app.cli import main; main({['runner', *options]!r})", begins, folder, database_url)
 
 
 @contextmanager
-def processes(*started: Process) -> Iterator[None]:
+def killed(*commands: Command) -> Iterator[None]:
     """Kill them at the end of this `with`."""
     try:
         yield
     finally:
-        for process in started:
-            process.kill()
+        for each in commands:
+            each.kill()
+
+
+def printed(command: Command, pattern: str) -> None:
+    """Wait until a process has printed something."""
+    while not re.search(pattern, command.printed):
+        assert command.main_process().status() != "zombie"
+        time.sleep(LOOK_S)
 
 
 @pytest.mark.slow
-def test_a_server_without_torch_and_two_runners_share_the_work(
-    new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_without_torch_and_two_runners_share_the_work(new_postgres_database: str, tmp_path: Path) -> None:
     """Each request is answered, by one runner each; one that is stopped puts back what it is at and exits with 0."""
-    address = sa.make_url(new_postgres_database).set(drivername="postgresql").render_as_string(hide_password=False)
-    server = Server(tmp_path, address, program=LEAN_SERVER)
-    monkeypatch.setenv("ATTENTION_SHAPES_RUNNERS", "true")
-    server.start()
-    first, second = (Process(address, "--name", name, "--device", "cpu") for name in ("a", "b"))
-    try:
-        with processes(first, second), httpx.Client(base_url=server.url, timeout=600) as client:
-            for each in (first, second):
-                each.wait_for("runs, handouts, heads")
+    server = Server(tmp_path, new_postgres_database, program=LEAN_SERVER, runners="true")
+    names = ("--name", "a", "--device", "cpu"), ("--name", "b", "--device", "cpu")
+    first, second = runners = [process(tmp_path, new_postgres_database, *options) for options in names]
+    with killed(server, *runners), ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda each: each.start(), (server, *runners)))
+        with httpx.Client(base_url=server.url, timeout=600) as client:
 
             def run(_number: int) -> httpx.Response:
                 return client.post("/api/v1/forward", json={"model": "llama-7b", "tokens": 20})
 
-            with ThreadPoolExecutor(4) as pool:
-                answers = list(pool.map(run, range(6)))
+            answers = list(pool.map(run, range(6)))
             assert all(HEAD_RUNS.validate_python(answer.json()).agrees for answer in answers)
-            lines = [line for each in (first, second) for line in each.lines if "taken" in line]
+            lines = re.findall(r"Job (\d+) \(run\) taken", first.printed + second.printed)
             assert len(lines) == len(set(lines)) == 6
             head = {"checkpoint": "smollm2", "text": "The cat sat.", "layer": 1, "head": 8}
             assert len(client.post("/api/v1/heads", json=head).json()["weights"]) == 4
-            names = "\n".join(f"Student {number}" for number in range(50))
-            form = {"names": names, "variants": "1", "key": "with"}
+            form = {"names": "\n".join(f"Student {number}" for number in range(50)), "variants": "1", "key": "with"}
             handout = client.post("/handout/class", data=form).headers["location"]
-            taken = re.compile(r"\(handout\) taken")
-            while not (found := [each for each in (first, second) if any(map(taken.search, each.lines))]):
-                time.sleep(0.02)
-            stopped, other = found[0], next(each for each in (first, second) if each is not found[0])
-            stopped.signal(signal.SIGTERM)
-            assert stopped.ended() == 0
+            while not (at_work := [each for each in runners if "(handout) taken" in each.printed]):
+                time.sleep(LOOK_S)
+            stopped, other = at_work[0], next(each for each in runners if each is not at_work[0])
+            assert stopped.terminate() == 0
             while "Download PDF" not in (page := client.get(handout).text):
                 assert "problem" not in page
                 time.sleep(0.1)
             assert client.get(f"{handout}.pdf").content.startswith(b"%PDF")
-            other.wait_for(taken.pattern)
-            assert "Student" not in "".join(first.lines + second.lines)
-            other.signal(signal.SIGTERM)
-            assert other.ended() == 0
-    finally:
-        server.kill()
+            assert "(handout) done" in other.printed
+            assert "Student" not in other.printed
+            assert other.terminate() == 0
 
 
 @pytest.mark.slow
-def test_a_runner_waits_for_its_database_and_keeps_its_name_for_itself(postgres: str) -> None:
+def test_a_runner_waits_for_its_database_and_keeps_its_name_for_itself(postgres: str, tmp_path: Path) -> None:
     """It says that there is none yet; a second runner of its name is refused, and one after a kill is not."""
     missing = sa.make_url(postgres).set(database="runner_waits").render_as_string(hide_password=False)
     options = ("--name", "a", "--kinds", "handouts")
-    first = Process(missing, *options)
-    with processes(first):
-        first.wait_for("runner_waits")
+    first = process(tmp_path, missing, *options, begins="runner_waits")
+    with killed(first):
+        first.start()
         create_database(postgres, "runner_waits")
-        first.wait_for("handouts on cpu")
-        second = Process(missing, *options)
-        assert second.ended() == 2
-        assert "--name" in second.lines[-1]
+        printed(first, "handouts on cpu")
+        environment = {**os.environ, "DATABASE_URL": missing}
+        command = [sys.executable, "-c", COMMAND, "runner", *options]
+        second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert second.returncode == 2
+        assert "--name" in second.stderr
         first.kill()
-        third = Process(missing, *options)
-        with processes(third):
-            third.wait_for("handouts on cpu")
-            third.signal(signal.SIGINT)
-            assert third.ended() == 0
+        third = process(tmp_path, missing, *options)
+        with killed(third):
+            third.start()
+            assert third.terminate() == 0
+
+
+@pytest.mark.slow
+def test_a_runner_outlives_its_database_and_takes_the_next_job_at_once(tmp_path: Path) -> None:
+    """It says that the database is lost, and that it is back; a job that is queued then begins within a second."""
+    with postgres_server(durable=False) as server_url:
+        url = create_database(server_url, "outage")
+        store = Store(url, tmp_path)
+        command = process(tmp_path, url, "--kinds", "handouts")
+        with killed(command):
+            command.start()
+            with postgres_killed(server_url):
+                printed(command, "does not answer")
+            store.engine.dispose()
+            jobs = Jobs(store.jobs, None)
+            jobs.add_kind("handout", lambda _task: b"", HANDOUT_LIMITS)
+            queued = jobs.submit("handout", THE_APP, "a", {}, {"activity_sheet": [1, 1], "options": {}})
+            while not (job := jobs.find("a")) or not job.started_at:
+                time.sleep(LOOK_S)
+            assert (job.started_at - queued.created_at).total_seconds() < 1
+            printed(command, "is back")
+            assert command.terminate() == 0
+        store.close()
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *options: str) -> str:

@@ -19,6 +19,6 @@ def why_it_waits(services: Services, job: Job) -> str:
     if not (services.settings.runners and job.is_stalled) or living_runners(services, job.kind):
         return ""
     return _(
-        "No runner is running: no process of this server can do this right now. It starts by itself if one is back "
-        "within a minute; otherwise tell whoever looks after the server."
+        "No runner is running: the part of this server that runs heads and makes handouts is down. Yours starts by "
+        "itself if it is back within a minute; otherwise tell whoever looks after the server."
     )
