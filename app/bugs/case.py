@@ -197,7 +197,10 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """The run of lines on shapes alone, which remember how they are written in symbols, unless some are `named`."""
+    """The run of lines on shapes alone. Their lengths remember how they are written in symbols if `named` is None.
+
+    Otherwise lengths are plain numbers, and the names in `named` have these values.
+    """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
     given = {
@@ -232,8 +235,9 @@ def _laboratory(
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
     """A bug in the program of a model, `batch` inputs of `tokens` tokens each; of a decode step, that many are cached.
 
-    Raises BugError, with a reason and where possible other numbers, if the program is not the model's, if the model
-    lacks the wrong line, if sizes are equal that must differ, or if the bug isn't loud or silent as the bank says.
+    A bug without a line is a program with nothing wrong. Raises BugError, with a reason and where possible other
+    numbers, if the program is not the model's, if the model lacks the wrong line, if sizes are equal that must differ,
+    or if the bug isn't loud or silent as the bank says.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -326,7 +330,11 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The shapes after the lines that are worth asking for and after the wrong one, at most four, the last of them."""
+    """The shapes after the lines that are worth asking for and after the wrong one, as far as the program runs.
+
+    At most TRACED_LINES, the last ones; the wrong line, if it is earlier, takes the place of the first of these. Of a
+    line that makes several variables it is the shape of the first.
+    """
     made = {
         number: next(iter(names.items()))
         for number, names in enumerate(result.made, 1)
@@ -344,6 +352,7 @@ def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_lin
 
 
 def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
+    """The line to be filled in, in the letters of the model's program; None if no line is wrong."""
     if not line:
         return None
     form = replace(bug.repair)
@@ -352,6 +361,9 @@ def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
 
 
 def _reasons(bug: Bug, keys: Sequence[str]) -> tuple[str, ...]:
-    """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has."""
+    """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has.
+
+    At most REASONS_ASKED in all.
+    """
     others = [key for key, line in bug.others if line in keys and line != bug.line]
     return (bug.key, *[*bug.beliefs, *others][: REASONS_ASKED - 1])

@@ -186,7 +186,10 @@ class CodeTensor:
         return self[(*[slice(None)] * at, None)]
 
     def __getitem__(self, index: Index) -> CodeTensor:
-        """Slices of the first dimensions, a new dimension for None, and all that is left for an ellipsis."""
+        """Slices of the first dimensions, a new dimension for None, and all that is left for an ellipsis.
+
+        A whole number takes one entry of its dimension, which disappears.
+        """
         taken = sum(isinstance(part, int | slice) for part in index)
         if taken > self.dim:
             raise TensorError(f"too many indices for tensor of dimension {self.dim}", name="IndexError")

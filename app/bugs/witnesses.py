@@ -53,7 +53,8 @@ def given_numbers(
 ) -> dict[str, CodeTensor]:
     """Inputs and parameters of these shapes with numbers that depend on their names alone, all in float64.
 
-    Positions begin with `shift`. The last input of a batch has a token less than its padding allows for.
+    Positions begin with `shift`. The first input of a batch has no padding, and each of the others one padded token
+    more than the one before. Parameters are divided by the root of the length that they are multiplied along.
     """
     import numpy as np
 
@@ -77,7 +78,7 @@ def given_numbers(
 
 
 def differ(a: Any, b: Any) -> bool:
-    """Whether two results are of another shape, or differ in a number."""
+    """Whether two results are of another shape, differ in a number by more than _TOLERANCE, or only one has a NaN."""
     return a.shape != b.shape or bool((abs(a - b) > _TOLERANCE).any() or (a != a).any() != (b != b).any())
 
 
@@ -95,7 +96,7 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """CodeRun the lines, with some of the inputs changed."""
+        """Run the lines, with some of the inputs or sizes replaced by `changed`."""
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero

@@ -292,7 +292,8 @@ class Checkpoint:
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The text's tokens, with the special tokens that the model's tokenizer adds.
 
-        Raises CheckpointError for a text that is too long, a tokenizer that can't be read, or one that isn't known.
+        Raises CheckpointError for a text that is empty or too long, and for a tokenizer that can't be read or isn't
+        known.
         """
         return self._tokenize(text)
 
@@ -303,7 +304,7 @@ class Checkpoint:
         return self.architecture.outside_parameters
 
     def _layer_specs(self, layer: int) -> ParameterSpecs:
-        """The tensors of one layer."""
+        """The tensors of one layer, as the layout has them; raises CheckpointError for a layer that there isn't."""
         last = self.architecture.L - 1
         if not 0 <= layer <= last:
             raise CheckpointError(_("{checkpoint} has layers 0 to {last}.").format(checkpoint=self.name, last=last))

@@ -124,7 +124,8 @@ class _Damaged(Exception):
 def pieces_of(path: Path) -> tuple[Path, ...]:
     """The files of which one is the first piece, by its name: model-00001-of-00002.gguf and model-00002-of-00002.gguf.
 
-    Any other file is its only piece; () for a later piece, which is nothing by itself.
+    Any other file is its only piece; () for a later piece, which is nothing by itself, and for more than
+    MAX_GGUF_PIECES.
     """
     name = _PIECE.fullmatch(path.name)
     if name is None:
@@ -153,6 +154,10 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
+    """The header of one file; the size and the time of its last change only decide whether it is walked anew.
+
+    Raises CheckpointError for a damaged one.
+    """
     try:
         with _mapped_header(path) as content:
             return _Walk(content).index(path)

@@ -99,7 +99,10 @@ class _Fetch:
         return folder
 
     def weight_files(self, folder: Path, layer: int | None) -> list[str]:
-        """The one file of weights, or the shards that are needed; raises CheckpointError if there are neither."""
+        """The one file of weights, or if there is an index, the shards that are needed, sorted; see `fetch_checkpoint`.
+
+        Shards that the hub lacks are left out. Raises CheckpointError without either, and for a damaged index.
+        """
         if _INDEX not in self.sizes:
             if _ONE_FILE not in self.sizes:
                 raise CheckpointError(_("“{name}” has no safetensors on the Hub.").format(name=self.name))

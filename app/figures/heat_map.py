@@ -413,12 +413,12 @@ def _add_ramp(
 
 
 def _label_step(size: float, cell: float) -> int:
-    """Every which label is written, so that they don't touch: a size of type, and the length of a cell."""
+    """How many cells there are from one label to the next, so that labels of a size of type don't touch; at least 1."""
     return math.ceil(size * 1.15 / cell)
 
 
 def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
-    """The width that the labels which are written take at a side, at most GUTTER_PX."""
+    """The width that the labels which are written take at a side, at most GUTTER_PX, and 8 px more."""
     written = (text for index, text in labels.items() if index % _label_step(LABEL_PX, cell) == 0)
     return min(GUTTER_PX, room * max(map(label_px, written))) + 8
 

@@ -83,7 +83,10 @@ def best_heads(scores: Sequence[HeadScore], pattern: Pattern, count: int) -> tup
 
 
 def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: Pattern) -> Iterator[HeadScore]:
-    """Yield the score of each head: the mean over rows of the weights in a pattern's places, for "back" the largest."""
+    """Yield the score of each head: the mean, over the rows that count, of the weights in a pattern's places in a row.
+
+    For "back" it is the largest single weight. Nothing if the text has no such place.
+    """
     import numpy as np
 
     places = _places(token_ids, pattern)

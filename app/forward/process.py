@@ -215,6 +215,7 @@ def _run_real_head(
 
 
 def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
+    """The device asked for, or the fastest one, with its name and `usable_share` of its free bytes, 0 for meta."""
     device = available_device(device)
     return DeviceHere(device, device_name(device), int(usable_share * (available_bytes(device) or 0)))
 

@@ -115,7 +115,7 @@ def _letters(side: _Side) -> Iterator[_Side]:
 
 
 def _fits(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether operands have as many names as sides, at most as many with an ellipsis, and the result none besides."""
+    """Whether operands have as many names as sides, with an ellipsis at most as many, and the result has no others."""
     *operands, result = sides
     return set(result) <= {_ELLIPSIS}.union(*operands) and _have_ranks(operands, ranks)
 

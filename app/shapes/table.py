@@ -316,7 +316,7 @@ Asked = Tensor | Count | OneOf | Joint
 
 
 def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
-    """The fields that a sheet in symbols is answered in symbols: not choices, dimensions and words."""
+    """The fields that are answered in symbols on a sheet in symbols: all but choices, dimensions and words."""
     if isinstance(asked, OneOf):
         return ()
     if isinstance(asked, Joint):

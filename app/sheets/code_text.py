@@ -66,6 +66,7 @@ def code_shown(variant: Variant) -> CodeShown | None:
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
+    """What a probe shows, with the author's caption, if there is one, in place of the usual; None without a witness."""
     if witness is None:
         return None
     words = variant.topic_wording.code
@@ -94,7 +95,8 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 def option_text(variant: Variant, row: str, option: int) -> str:
     """What an option of a choice says: its text, a pattern, a line of code, that no line is wrong, or a reason.
 
-    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected.
+    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected. The
+    author's reason, if there is one, replaces the right one.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:

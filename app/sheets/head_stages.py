@@ -98,6 +98,10 @@ def _stages(model: Model, wording: Wording, tokens: int, head: int) -> Iterator[
 
 
 def _rows(key: StageKey, rows: tuple[str, ...], architecture: Architecture, head: int) -> tuple[str, ...]:
+    """The rows that a stage asks for.
+
+    Those of "file" include the shared key/value head only if `head` is the first query head that reads it.
+    """
     is_first = head % (architecture.H // architecture.G) == 0
     return tuple(row for row in rows if key != "file" or is_first or row not in _OF_SHARED_HEAD)
 

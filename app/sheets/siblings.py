@@ -68,7 +68,10 @@ def _facts(variant: Variant) -> frozenset[object]:
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:
-    """The rows of a sibling whose answers tell none of the sheet's; see above."""
+    """The rows of a sibling that may be told: no box of theirs has the same answer as on the sheet.
+
+    Answers that depend on no number, on neither sheet, are not compared.
+    """
     right = variant.problem.answers
 
     def tells(blank: Blank) -> bool:

@@ -198,7 +198,7 @@ class ProductLayout:
         return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})
 
     def outer_sides(self) -> tuple[Part, Part]:
-        """The outer sides of the operands, as the left and upper side of the result."""
+        """The operands' outer sides, drawn along the left and upper side of the result's place; no labels."""
         rows, columns = self.rows, self.columns
         return (
             Part("rows-side", (PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"),), self.x, self.y),
