@@ -286,7 +286,12 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
 
 
 def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the program, with biases, norms and the like left out, is the model's."""
+    """Raise BugError unless the program, with biases, norms and the like left out, computes what the model does.
+
+    Latent or additional products, other scales, another rotation, and a missing cross-attention or KV cache are
+    refused. So are more tokens than the first layer's window or chunk sees; that error proposes a smaller number, if
+    there is one.
+    """
     name = architecture.name
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
         raise BugError(_("{model} makes keys and values from a latent, unlike this code.").format(model=name))

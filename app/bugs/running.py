@@ -138,6 +138,7 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
 
 
 def _index(node: ast.expr, variables: Mapping[str, Value]) -> Value:
+    """What stands in brackets, with a part of a slice that is left out as None."""
     if not isinstance(node, ast.Slice):
         return _evaluate(node, variables)
     parts = (node.lower, node.upper, node.step)

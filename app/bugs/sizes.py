@@ -108,6 +108,7 @@ def _check_positions(program: CodeProgram, architecture: Architecture, tokens: i
 
 
 def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool:
+    """Whether the program can take this many tokens of the model."""
     try:
         _check_positions(program, architecture, tokens)
     except BugError:

@@ -220,7 +220,11 @@ class CodeTensor:
         return self._arranged([*shape, *self.shape[at:]], [*strides, *self.strides[at:]], lambda x: x[index])
 
     def split(self, lengths: int | Sequence[int], dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along a dimension: of these lengths, or of one length, where the last part may be shorter."""
+        """Parts along a dimension: of these lengths, or of one length, where the last part may be shorter.
+
+        Raises TensorError, in torch's words, for a length below 0, or lengths that don't add up; and for too many
+        parts.
+        """
         at = place(dim, self.dim)
         length = self.shape[at]
         if isinstance(lengths, int):
@@ -243,6 +247,7 @@ class CodeTensor:
         return tuple(self._parts(lengths, at))
 
     def _parts(self, lengths: Sequence[int], at: int) -> Iterator[CodeTensor]:
+        """Yield the parts of these lengths along dimension `at`, one after the other, with the strides of the whole."""
         start = 0
         for length in lengths:
             index = (*[slice(None)] * at, slice(start, start + length))
@@ -282,7 +287,10 @@ class CodeTensor:
     # Arithmetic
 
     def __matmul__(self, other: CodeTensor) -> CodeTensor:
-        """The product of the last two dimensions; those before them are broadcast."""
+        """The product of the last two dimensions; those before them are broadcast.
+
+        Raises TensorError where torch does, in its words, and for vectors, which no program here multiplies.
+        """
         a, b = self.shape, other.shape
         if min(len(a), len(b)) < 2:
             raise TensorError("products of vectors are not needed here")
@@ -310,6 +318,10 @@ class CodeTensor:
         return all(self.strides[at] == self.strides[at + 1] * self.shape[at + 1] for at in range(self.dim - 2))
 
     def _elementwise(self, other: CodeTensor | float, operation: Callable[[Any, Any], Any]) -> CodeTensor:
+        """The operation on each pair of numbers, or on each number and one number, with the shapes broadcast.
+
+        Its strides follow the first tensor that has all the dimensions of the result.
+        """
         if not isinstance(other, CodeTensor):
             return self._made(self.shape, lambda: operation(self._array, other), self)
         shape = broadcast(self.shape, other.shape)
@@ -390,7 +402,7 @@ class CodeTensor:
 
 
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
-    """Tensors one after the other along a dimension; all their other dimensions are alike."""
+    """Tensors one after the other along a dimension; raises TensorError unless all their other dimensions are alike."""
     first = tensors[0]
     at = place(dim, first.dim)
     for number, each in enumerate(tensors):

@@ -156,6 +156,7 @@ def healthy_witness(laboratory: Laboratory) -> Witness:
 
 
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """The sum of each row of weights in the first head, one row per text; None for a program without weights."""
     if not laboratory.program.weights:
         return None
     weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
@@ -164,6 +165,10 @@ def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """Which rows of O change with the last token of the first text.
+
+    None if the program decodes, has two texts or an output other than O.
+    """
     if laboratory.program.decodes or laboratory.program.two_texts or laboratory.program.output != "O":
         return None
     has_batch = "B" in laboratory.sizes
@@ -175,6 +180,11 @@ def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
+    """A probe for which heads' weights change with the first head's part of a parameter.
+
+    It finds None for a program without several heads, this parameter or weights.
+    """
+
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
@@ -189,6 +199,7 @@ def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | 
 
 
 def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """Which texts' outputs change with the new token of the first text; None unless the program decodes."""
     if not laboratory.program.decodes:
         return None
     before, after = laboratory.run(lines), laboratory.run(lines, x=laboratory.changed("x", (0,)))
@@ -198,6 +209,7 @@ def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """The standard deviation of all scores, as the only number; None if the program decodes."""
     if laboratory.program.decodes:
         return None
     scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
@@ -206,6 +218,7 @@ def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """Which scores of the first head change if all positions are shifted; None for a program without rotation."""
     if "cos" not in laboratory.given:
         return None
     key = laboratory.program.scores

@@ -183,7 +183,12 @@ class _Walk:
         self.content, self.at, self.items = content, at, 0
 
     def index(self, path: Path) -> GgufIndex:
-        """The index of the file at `path`; raises _Damaged."""
+        """The index of the file at `path`.
+
+        Raises _Damaged for no GGUF file, a version other than 2 and 3, too many keys or tensors, a name that comes
+        twice, or an alignment that is no power of two. The tensors begin where the header ends, rounded up to the
+        alignment.
+        """
         if self.content[:4] != _MAGIC:
             raise _Damaged
         self.at = 4

@@ -179,7 +179,11 @@ def stage_title(stage: StageKey) -> str:
 
 
 def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
-    """What a stage shows, true of this model and text."""
+    """One or two sentences on what a stage shows, true of this model and text.
+
+    The scaled scores get a second one if all of them change by the same factor. The masked scores say it if nothing is
+    hidden, and the weights mention a learned sink if a row adds up to less than 99.5 %.
+    """
     rows, columns = numbers.scores.shape
     hidden = int((~numbers.mask).sum())
     match stage:
@@ -321,6 +325,7 @@ def _drawn(numbers: HeadNumbers) -> Cells:
 
 
 def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
+    """The token of each cell, or its first and last token where a cell stands for several, as they are spoken."""
     ends = [min(start + starts.step, len(tokens)) - 1 for start in starts]
     return tuple(
         spoken(tokens[start]) if start == end else f"{spoken(tokens[start])} … {spoken(tokens[end])}"

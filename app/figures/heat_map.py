@@ -208,7 +208,11 @@ def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
 
 
 def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
-    """The drawing of a stage, queries from top to bottom and keys from left to right."""
+    """The drawing of a stage, queries from top to bottom and keys from left to right.
+
+    The stage "rest" leaves out the first key. A single row is drawn at least 24 pixels high. If phones need larger
+    letters, every label is drawn in both sizes, and the screen shows one of them.
+    """
     drawn = cells(*stage_numbers(numbers, stage))
     key_tokens = numbers.key_tokens[1:] if stage == "rest" else numbers.key_tokens
     is_share = stage in ("weights", "rest")
@@ -440,6 +444,7 @@ def _rect_path(rect: Rect) -> str:
 
 
 def _text(label: Label) -> str:
+    """A label as an SVG text element; a turned one reads upwards."""
     at = f'x="{label.x:.1f}" y="{label.y:.1f}"'
     if label.turned:
         at = f'transform="translate({label.x:.1f} {label.y:.1f})rotate(-90)"'
@@ -457,7 +462,7 @@ def _pixels(rect: Rect) -> tuple[int, int, int, int]:
 
 
 def _write(image: Image.Image, label: Label) -> None:
-    """Write a label into a PNG."""
+    """Write a label into a PNG; one with a letter that the font lacks becomes "#"."""
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(label.size * PNG_SCALE)

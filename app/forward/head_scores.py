@@ -101,7 +101,11 @@ def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: 
 
 
 def _places(token_ids: Sequence[int], pattern: Pattern) -> np.ndarray:
-    """Which weights count, (N, N) of bool: a row of False is that of a query that does not count."""
+    """Which weights count, (N, N) of bool; a query with only False in its row does not count.
+
+    The first key counts in the pattern "first" alone, and the first query in none. "repeats" are the keys right after
+    an earlier occurrence of the query's token; "back" are the keys before the previous one that are no repeats.
+    """
     import numpy as np
 
     ids = np.asarray(token_ids)

@@ -125,7 +125,10 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
 
 
 def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield the imports; with safetensors also where the checkpoint is, and the functions that read it."""
+    """Yield the imports and, unless the weights are from a GGUF file, where the checkpoint is and how to read it.
+
+    The revision is None unless it is a commit.
+    """
     decoding = ["from base64 import b64decode", "from zlib import decompress"]
     if head.parameters:
         yield from _code([*decoding, "", "from safetensors.torch import load"])

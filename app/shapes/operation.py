@@ -479,6 +479,7 @@ class WrongView(Operation):
         return f"{{{self.of}}}.view({shape})"
 
     def _fits(self) -> bool:
+        """Whether the result has the axes of its one operand, each on its own, in another order."""
         return (
             len(self.operands) == 1
             and self.sides != _flat(self.operand_sides[0])
@@ -636,6 +637,7 @@ class Convolve(Operation):
     activated: bool = False
 
     def code(self, shape: str = "…") -> str:
+        """A call of conv1d or conv2d, by the number of sides; stride and padding are named where they matter."""
         given, kernel = self.operands
         text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
         text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")

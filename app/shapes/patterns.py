@@ -128,6 +128,7 @@ def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
 
 
 def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
+    """Whether each operand has as many sides as its rank says; an ellipsis stands for any number of them, or none."""
     return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
         for each, rank in zip(operands, ranks, strict=True)

@@ -48,7 +48,11 @@ class CodeShown:
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
-    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet."""
+    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet.
+
+    It has a witness if its bug raises no error. The author's caption is for the error if there is one, else for the
+    witness.
+    """
     case = variant.problem.case
     if case is None:
         return None

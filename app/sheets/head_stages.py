@@ -80,6 +80,11 @@ def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple
 
 
 def _stages(model: Model, wording: Wording, tokens: int, head: int) -> Iterator[HeadStage]:
+    """Yield the stages that the model has.
+
+    A stage is left out if its topic cannot ask for it in this model, or has no blank for it; but the softmax falls back
+    on the topic of a single head. The rotation has no sheet.
+    """
     for key, title in stage_titles().items():
         if key == "rope":
             if model.architecture.rotary:
