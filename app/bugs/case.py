@@ -150,7 +150,11 @@ class BugCase:
     def _small_values(
         self, values: Mapping[str, int | Expression], small: Mapping[str, int]
     ) -> Iterator[dict[str, int]]:
-        """Yield what the names stand for on small tensors, in each way in which their numbers can be read."""
+        """Yield what the names stand for on small tensors, in each way in which their numbers can be read.
+
+        A number in a blank for a size can be each product of sizes that it equals here, or itself; any other is itself.
+        After _MOST_WAYS the rest is left out.
+        """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))
         ways = list[list[int]]()
@@ -166,7 +170,7 @@ class BugCase:
 
 
 def _size(text: str | Expression | int) -> int | Expression | None:
-    """A number, or an expression with symbols; None for any other text, and for a number too large."""
+    """A whole number, or an expression with symbols; None for any other text, a fraction, and a number too large."""
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
     try:

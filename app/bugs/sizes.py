@@ -162,7 +162,7 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(256)
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
-    """Each number that is a size, a product of up to four, or H/G, with all the ways to write it in symbols."""
+    """Each number that is a size, a product of up to four different ones, or H/G, with all the ways to write it."""
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):
         for some in combinations(sizes, count):

@@ -133,7 +133,7 @@ class CodeTensor:
         return self.permute(*order)
 
     def permute(self, *order: int) -> CodeTensor:
-        """All dimensions in this order, each of them once."""
+        """All dimensions in this order; raises TensorError, in torch's words, unless each is named once."""
         if len(order) != self.dim:
             raise TensorError(
                 "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
@@ -149,7 +149,10 @@ class CodeTensor:
     # Another cut of the same numbers
 
     def view(self, *shape: int) -> CodeTensor:
-        """The numbers in the order in which they lie in memory, cut differently."""
+        """The numbers in the order in which they lie in memory, cut differently; −1 stands for what is left over.
+
+        Raises TensorError, in torch's words, where the lengths don't fit, or memory has the numbers in another order.
+        """
         lengths = self._inferred(shape)
         strides = viewed_strides(self.shape, self.strides, lengths)
         if strides is None:
@@ -256,7 +259,7 @@ class CodeTensor:
             start += length
 
     def chunk(self, parts: int, dim: int = 0) -> tuple[CodeTensor, ...]:
-        """At most this many parts of one length, rounded up; the last part may be shorter."""
+        """At most this many parts of one length, rounded up; the last part may be shorter. TensorError for no parts."""
         if parts < 1:
             raise TensorError("chunk expects `chunks` to be greater than 0, got: " + str(parts))
         length = self.shape[place(dim, self.dim)]
@@ -265,7 +268,10 @@ class CodeTensor:
     # Copies
 
     def repeat(self, *times: int) -> CodeTensor:
-        """The whole tensor this many times along each dimension; more counts than dimensions add dimensions."""
+        """The whole tensor this many times along each dimension; more counts than dimensions add dimensions in front.
+
+        Raises TensorError, in torch's words, for fewer counts than dimensions, or a negative one.
+        """
         if len(times) < self.dim:
             raise TensorError(
                 "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"

@@ -230,7 +230,10 @@ class Checkpoint:
     # Tensors as they are used
 
     def layer_weights(self, layer: int) -> LayerWeights:
-        """Every parameter of one layer, by its role; raises CheckpointError for a layer that there isn't."""
+        """Every parameter of one layer, by its role, None for what the model has not.
+
+        Raises CheckpointError for a layer that there isn't, and for a tensor that is missing or of another shape.
+        """
         specs = self._layer_specs(layer)
         attention = dict(self._attention_tensors(layer, specs))
         norms = self._norms(layer, specs)

@@ -218,7 +218,7 @@ class _Walk:
         return number
 
     def _text(self) -> str:
-        """The text that comes next."""
+        """The text that comes next; raises _Damaged if it is too long, or ends after the header does."""
         length = self._number(_LENGTH)
         if length > MAX_GGUF_TEXT_BYTES or self.at + length > len(self.content):
             raise _Damaged
@@ -262,7 +262,7 @@ class _Walk:
         return found
 
     def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
-        """Name, shape, type and offset of the tensor that comes next."""
+        """Name, shape, type and offset of the tensor that comes next; raises _Damaged for no axis, or too many."""
         name, axes = self._text(), self._number(_NUMBER)
         if not 1 <= axes <= MAX_GGUF_AXES:
             raise _Damaged
@@ -344,7 +344,11 @@ class GgufFile:
         return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns in float32. Whole rows are dequantized, since blocks of numbers lie along a row."""
+        """These rows and columns of a matrix, or these rows of a vector, in float32.
+
+        Whole rows are dequantized, since blocks of numbers lie along a row. Raises CheckpointError for a type that
+        can't be read.
+        """
         import numpy as np
         import torch
         from gguf import dequantize
@@ -423,7 +427,10 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
 
 
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
-    """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says."""
+    """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says.
+
+    What the metadata leaves out contradicts nothing.
+    """
     prefix = f"{index.architecture}."
     same = {
         "general.type": "model",

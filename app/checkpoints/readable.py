@@ -21,7 +21,11 @@ from app.translation import gettext as _
 
 
 def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
-    """The architecture of a config; raises CheckpointError, which names it, for what a run can't reproduce."""
+    """The architecture of a config; raises CheckpointError, with the name in it, for one that can't be run.
+
+    That is one of another type, with a field that is not known, with a number that makes no sense, or of a model with a
+    part that no run here reproduces.
+    """
     model_type = config.get("model_type")
     rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
     if rule is None:

@@ -160,7 +160,10 @@ def _found_in(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
-    """What a page offers for a source, None if it can't be run; `_changed` only decides whether it is read anew."""
+    """What a page offers for a source; None, and a warning in the log, if it can't be run.
+
+    `_changed` only decides whether it is read anew.
+    """
     try:
         path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
         allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))

@@ -175,7 +175,10 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row."""
+    """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row.
+
+    Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its numbers are.
+    """
     import numpy as np
 
     rows, columns = values.shape

@@ -122,7 +122,11 @@ def run_checkpoint(runner: RealHeads, source: str, text: str, **options: Any) ->
 
 @contextmanager
 def _failures_told(*, is_real: bool = False) -> Iterator[None]:
-    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`. `is_real` is said of a checkpoint's head."""
+    """Turn what goes wrong inside into HeadNotRun, with the sentence to show and the reason; other errors pass.
+
+    A ForwardError keeps its sentence and is "refused". A run that took too long or stopped gets a sentence of its own;
+    `is_real` says that it was of a checkpoint's head.
+    """
     try:
         yield
     except ForwardError as refusal:

@@ -201,7 +201,10 @@ def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cel
 
 
 def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
-    """The rows that take one parameter of the head out of its file; `asked`, its stored shape is an assertion."""
+    """The rows that take one parameter of the head out of its file.
+
+    If `asked`, one of them asserts the shape in the file, with its lengths left for the reader to fill in.
+    """
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
         slices[part.dim] = f"{part.start}:{part.start + part.length}"

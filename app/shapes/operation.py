@@ -71,7 +71,7 @@ class Operation:
     arrow: ClassVar[str] = "→"  # drawn before the result
 
     def __post_init__(self) -> None:
-        """Refuse a pattern that doesn't fit."""
+        """Raise ValueError for a pattern that no such operation has, or with a group of sides too few or too many."""
         name = f"{type(self).__name__}({self.of})"
         if len(_sides(self.pattern)) != len(self.operands) + 1:
             raise ValueError(
@@ -156,6 +156,7 @@ class Operation:
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
+        """Whether an operation of this class can have this pattern; in general, one with any operand can."""
         return bool(self.operands)
 
 

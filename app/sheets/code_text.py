@@ -70,7 +70,10 @@ def code_shown(variant: Variant) -> CodeShown | None:
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
-    """What a probe shows, with the author's caption, if there is one, in place of the usual; None without a witness."""
+    """What a probe shows, with the author's caption, if there is one, in place of the usual; None without a witness.
+
+    The cells are numbers if the probe measures something, else they are marked or empty.
+    """
     if witness is None:
         return None
     words = variant.topic_wording.code
@@ -133,7 +136,10 @@ def answer_in_words(variant: Variant, row: str) -> str:
 
 
 def code_reason(variant: Variant, row: str) -> str:
-    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
+    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair.
+
+    Which line is wrong is also told by what the probe would show of a right program, if there is a witness.
+    """
     case, words = _case(variant), variant.topic_wording.code
     if _table(variant).line_of(row):
         return words["traced"]

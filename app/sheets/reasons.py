@@ -306,7 +306,7 @@ class _Writer:
     # A small case
 
     def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The row of a box with these numbers, in one form; None if one isn't whole; see `small_case`."""
+        """The row of a box with these numbers, in one form; None if one of them isn't whole."""
         entry = self.variant.table.sized(blank.tensor)
         try:
             if isinstance(entry, Count):
@@ -316,7 +316,11 @@ class _Writer:
             return None
 
     def _tensor_in_small(self, tensor: Tensor, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The product that a tensor comes from, its shape or one side, or how many parameters there are."""
+        """The product that a tensor comes from, its shape or one side, or how many parameters there are.
+
+        For a number of parameters, the form "working" is the product of the lengths, every other its result. Only a
+        tensor with two sides is shown as the product of its operands.
+        """
         if blank.field == "count":
             whole = tensor.expression("count")
             text = self._equation(tensor.shape, " · ", whole) if form == "working" else self._amount(whole)
@@ -333,7 +337,7 @@ class _Writer:
         return self._case(symbols, self._working(tensor) if is_product else shape)
 
     def _count_in_small(self, count: Count, form: CaseForm) -> SmallCase | None:
-        """What a count comes to, or its sum, with small numbers for the sizes and counts that its formula names."""
+        """What a count comes to, or in the form "working" its sum, with small numbers for what its formula names."""
         names = self._names(count.formula)
         if form != "working" or not names:
             result = format_number(count.size("count", self.numbers))

@@ -156,7 +156,11 @@ class ProductLayout:
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
     def right(self, how: str = "", *, letter: str | None = None) -> Part:
-        """The right operand with the names of its columns; see `left` for `how` and `letter`."""
+        """The right operand with the names of its columns, shown as `how` says.
+
+        In "pencil" it has no sides; only "apart" labels its inner side. `letter` is written in its middle, its letter
+        if None.
+        """
         rows, columns = self.axes[2:]
         marks = list(self._body(self.product.right, columns, rows, "columns", letter))
         marks += [
