@@ -95,12 +95,12 @@ def runner_command(folder: Path, database_url: str, *options: str, before: str =
 
 @contextmanager
 def running_campus(
-    database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = ""
+    database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = "", options: Sequence[str] = ()
 ) -> Iterator[Campus]:
     """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end.
 
-    `before_runners` is Python that changes something in each runner first. Raises NoBalancerError if Caddy is not
-    installed.
+    `before_runners` is Python that changes something in each runner first; `options` are those of each. Raises
+    NoBalancerError if Caddy is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), _free_port()
@@ -112,7 +112,10 @@ def running_campus(
         campus = Campus(
             url,
             tuple(serve(each, secret_key_file=key_file) for each in folders),
-            tuple(runner_command(folder / each, database_url, "--name", each, before=before_runners) for each in names),
+            tuple(
+                runner_command(folder / each, database_url, "--name", each, *options, before=before_runners)
+                for each in names
+            ),
         )
         try:
             campus.start()

@@ -36,6 +36,7 @@ BEAT_S = 1.0  # between two signs of life of a job at work, at which it also lea
 POLL_S = 0.5  # between two looks of a runner for jobs that nothing has told it of
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two looks whether a job has ended
 RUNNERS_TTL_S = 5.0  # for which the list of runners is believed
+HOPELESS_AFTER_S = 60.0  # for which no runner could do a job: one that restarts is back by then
 
 log = logging.getLogger("attention_shapes")
 
@@ -119,9 +120,13 @@ class Runner:
         return [str(checkpoint["key"]) for checkpoint in self.checkpoints]
 
 
-def web_runner(folder: Path) -> Runner:
-    """The runner that the web processes of this machine with this data folder are together."""
-    return Runner(f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}", is_web=True)
+def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
+    """The runner that the web processes of this machine with this data folder are together.
+
+    One that leaves its jobs to others does no kind of them.
+    """
+    name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
+    return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True)
 
 
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
@@ -272,17 +277,19 @@ Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and 
 class Jobs:
     """Queues jobs, and does those that its runner can do. Each client has a job in turn; members' jobs go first.
 
-    With `runner` None, this process only queues jobs, and runners do them. Web processes look for jobs when they are
-    asked for something: each kind has one thread in each process that has done such work, which goes on while there are
-    jobs of any process. A runner that is a process of its own looks all the time.
+    With a `runner` that does no kind, or None, this process only queues jobs, and runners do them. Web processes look
+    for jobs when they are asked for something: each kind has one thread in each process that has done such work, which
+    goes on while there are jobs of any process. A runner that is a process of its own looks all the time.
     """
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
-        self._rows, self._runner, self._closed = rows, runner, threading.Event()
+        self._rows, self._listed, self._closed = rows, runner, threading.Event()
+        self._runner = runner if runner and runner.kinds else None
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
         self._threads = dict[JobKind, ThreadPoolExecutor]()
         self._server: threading.Thread | None = None
-        self._looks = list[tuple[float, tuple[Runner, ...]]]()  # the last two at the list of runners, and when
+        self._runners, self._listed_at = tuple[Runner, ...](), -RUNNERS_TTL_S
+        self._unmet_since = dict[int, float]()  # when a job, by its id, was first seen to wait without such a runner
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
         """Take no more than `limits` of a kind, and let this process do them if its runner does such jobs."""
@@ -297,7 +304,11 @@ class Jobs:
         return jobs
 
     def start(self) -> None:
-        """Do what waits: in a web process once, in a runner until `close`. Nothing where jobs are left to runners."""
+        """Do what waits: in a web process once, in a runner until `close`; where jobs are left to runners, only give a
+        sign of life.
+        """
+        if self._listed and not self._runner:
+            threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
         if not self._runner or not self._threads:
             return
         if self._runner.is_web:
@@ -348,7 +359,7 @@ class Jobs:
         job = self._rows.find(key)
         if job and job.is_stalled and self._runner:
             self._wake(job.kind)
-        if job and job.is_overdue and self._refuse_if_hopeless(job):
+        if job and self._refuse_if_hopeless(job):
             return self._rows.find(key)
         return job
 
@@ -385,15 +396,15 @@ class Jobs:
     def tidy(self) -> None:
         """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago.
 
-        Then look for jobs that nobody does: they fail where no runner can do them.
+        Then look for jobs that nobody does: those that no runner could do at the last call either fail.
         """
         self._rows.delete_expired()
-        if overdue := () if self._runner else self._rows.overdue():
-            self._refuse_if_hopeless(overdue[0])  # a first look at the runners: it takes two
-            self._closed.wait(RUNNERS_TTL_S)
+        overdue = () if self._runner else self._rows.overdue()
         for job in overdue:
             speak(job.language)
             self._refuse_if_hopeless(job)
+        since = self._unmet_since
+        self._unmet_since = {job.id: since[job.id] for job in overdue if job.id in since}
         self.start()
 
     def close(self) -> None:
@@ -410,10 +421,10 @@ class Jobs:
                 self._rows.sign_off(self._runner.name)
 
     def _sign_on(self) -> None:
-        """Note that this machine's web processes do jobs, for the operators' page; it can do without."""
-        if self._runner:
+        """Note that this machine's web processes are there, for the operators' page; it can do without."""
+        if self._listed:
             with suppress(Exception):
-                self._rows.sign_on(self._runner)
+                self._rows.sign_on(self._listed)
 
     def _serve(self, runner: Runner) -> None:
         """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.
@@ -441,22 +452,24 @@ class Jobs:
                 self._closed.wait(POLL_S)
 
     def _refuse_if_hopeless(self, job: Job) -> bool:
-        """Let a job fail that no living runner can do, and return True; else, or if this process does jobs, False.
+        """Let a job fail that waits and that no living runner can do, and return True; else return False.
 
-        The runners must have been seen to lack what it needs twice, some seconds apart: after an outage of the database
-        none seems to live for a moment.
+        It must have waited for long, and at each look within HOPELESS_AFTER_S the runners must have lacked what it
+        needs: a runner that restarts, or all of them after an outage of the database, is gone for some seconds only.
+        Always False where this process does jobs itself.
         """
-        if self._runner:
+        if self._runner or job.ending:
             return False
         at = time.monotonic()
-        looks = [look for look in self._looks if at - look[0] < 3 * RUNNERS_TTL_S]
-        if not looks or at - looks[-1][0] >= RUNNERS_TTL_S:
-            looks.append((at, self._rows.runners()))
-        self._looks = looks = looks[-2:]
-        unmet = [unmet_need(job, runners) for _at, runners in looks]
-        if len(unmet) < 2 or not all(unmet) or not unmet[-1]:
+        if at - self._listed_at >= RUNNERS_TTL_S:
+            self._runners, self._listed_at = self._rows.runners(), at
+        unmet = None if job.is_working else unmet_need(job, self._runners)
+        if unmet is None:
+            self._unmet_since.pop(job.id, None)
             return False
-        reason, problem = unmet[-1]
+        if at - self._unmet_since.setdefault(job.id, at) < HOPELESS_AFTER_S or not job.is_overdue:
+            return False
+        reason, problem = unmet
         self._rows.refuse(job, problem, reason)
         return True
 

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from app.logs import REQUEST_ID, LogFormatter
 from app.machine import jobs as jobs_module
-from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task
+from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task, web_runner
 from app.machine.work_queue import Client
 from app.store import Store, limits
 from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
@@ -322,6 +322,7 @@ def campus(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
     """A campus whose runners have not started."""
     for name in ("BEAT_S", "POLL_S", "RUNNERS_TTL_S"):
         monkeypatch.setattr(jobs_module, name, 0.02)
+    monkeypatch.setattr(jobs_module, "HOPELESS_AFTER_S", 0.1)
     opened = Campus(store)
     yield opened
     opened.close()
@@ -345,6 +346,25 @@ def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
     ended = [campus.web.wait(job, 60) for job in jobs]
     assert [(job and job.ending, job and job.attempt) for job in ended] == [("ready", 1)] * 5
     assert [runner.jobs_done for runner in campus.store.jobs.runners()] == [5]
+
+
+def test_jobs_that_wait_for_long_outlive_the_restart_of_a_runner(
+    campus: Campus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runner that is stopped for an update is back within a minute; a job that has waited for longer waits on."""
+    campus.runners[1].start()
+    campus.submit("at work")
+    campus.wait_for(lambda: campus.by)
+    waits = campus.submit("waits")
+    age_jobs(campus.store, timedelta(minutes=1))
+    campus.web.find(waits.key)
+    monkeypatch.setattr(jobs_module, "HOPELESS_AFTER_S", 60.0)
+    campus.runners.pop(1).close()
+    for _ in range(10):
+        job = campus.web.find(waits.key)
+        time.sleep(0.01)
+    assert job
+    assert job.ending is None
 
 
 @pytest.mark.parametrize("looks", ["at its page", "at nothing"])
@@ -391,6 +411,20 @@ def do_runs(url: str, folder: Path, gate: Path) -> None:
     time.sleep(0.5)
     process.close()
     store.close()
+
+
+def test_web_processes_that_leave_jobs_to_runners_are_listed_and_start_none(store: Store, tmp_path: Path) -> None:
+    """Operators see the machine; what is queued there waits, even if nothing is at work."""
+    web = Jobs(store.jobs, web_runner(tmp_path, leaves_jobs=True))
+    web.add_kind("run", lambda _task: b"", LIMITS)
+    web.start()
+    until = time.monotonic() + 60
+    while not (listed := store.jobs.runners()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert [(each.is_web, each.kinds, each.is_alive) for each in listed] == [(True, (), True)]
+    assert not web.submit("run", ADA, "key", {}, {}).is_working
+    web.close()
 
 
 @pytest.mark.slow
