@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from app.machine import jobs as jobs_module
 from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task, web_runner
 from app.machine.work_queue import Client
 from app.store import Store, limits
-from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
+from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER, JobTable
 from app.store.tables import job_pieces, jobs
 from tests.helpers.clock import age_jobs
 
@@ -286,11 +287,14 @@ class Campus:
 
     def __init__(self, store: Store) -> None:
         self.store, self.gate, self.by = store, threading.Event(), dict[str, str]()
+        self.rows: list[JobTable] = []
         self.web = self.new_process(None)
         self.runners = [self.new_process(Runner("one", concurrency=2)), self.new_process(Runner("two"))]
 
     def new_process(self, runner: Runner | None) -> Jobs:
-        process = Jobs(self.store.jobs, runner)
+        rows = copy(self.store.jobs)  # each process listens for itself
+        self.rows.append(rows)
+        process = Jobs(rows, runner)
         process.add_kind("handout", self.work, LIMITS)
         return process
 
@@ -315,6 +319,8 @@ class Campus:
         self.gate.set()
         for process in self.runners:
             process.close()
+        for rows in self.rows:
+            rows.stop_listening()
 
 
 @pytest.fixture
