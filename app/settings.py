@@ -190,7 +190,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_metrics(cls, address: str) -> str:
         """Accept host:port, or ""."""
-        if not address or re.fullmatch(r"\S+:\d{1,5}", address):
+        if not address or (re.fullmatch(r"\S+:\d{1,5}", address) and int(address.rpartition(":")[2]) <= 65535):
             return address
         raise ValueError(_("must be an address and a port such as 127.0.0.1:9100"))
 

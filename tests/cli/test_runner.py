@@ -247,8 +247,8 @@ def test_a_config_with_infinity_reaches_a_runner(campus: Campus) -> None:
     """PostgreSQL's JSON has none, but some models state it."""
     campus.start_runner("a")
     config = {**SMALL_LLAMA, "time_step_limit": [0.0, math.inf]}
-    sent = {"content": json.dumps({"config": config, "tokens": 4}), "headers": {"content-type": "application/json"}}
-    answer = campus.client.post("/api/v1/forward", **sent)
+    text, headers = json.dumps({"config": config, "tokens": 4}), {"content-type": "application/json"}
+    answer = campus.client.post("/api/v1/forward", content=text, headers=headers)
     assert answer.status_code == 200, answer.text
 
 

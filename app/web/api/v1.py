@@ -27,7 +27,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
-from app.web.heads.head_request import HeadChoice, find_checkpoint, needs_of, offered_checkpoints
+from app.web.heads.head_request import HeadChoice, find_checkpoint, offered_checkpoints
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
 from app.web.shared.run_jobs import check_asked
@@ -466,7 +466,7 @@ def run_head_of_checkpoint(
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     try:
         choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
-        needs = needs_of(services, find_checkpoint(services, body.checkpoint))
+        needs = {"checkpoint": find_checkpoint(services, body.checkpoint).key}
         real_head = RealHead.from_bytes(_answer(services, "head", client, asdict(choice), needs))
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None

@@ -72,11 +72,13 @@ def start_head(
 ) -> Job:
     """Queue a head and return its job without waiting for it; HeadNotRun if too many wait, in all or of this client.
 
-    `back` is the address of the page that it was started from. The job is deleted with the visitor or student.
+    `back` is the address of the page that it was started from. The job is deleted with the visitor or student. It
+    states its weights, also where this process does jobs itself, since a runner may be there before servers leave jobs
+    to it.
     """
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
-    options: dict[str, Any] = {"visitor_id": visitor_id, "student_id": student_id, **needs_of(services, listed)}
+    options: dict[str, Any] = {"visitor_id": visitor_id, "student_id": student_id, "checkpoint": listed.key}
     key = secrets.token_urlsafe(18)
     try:
         return services.jobs.submit("head", client, key, about, asdict(choice), **options)
@@ -87,11 +89,6 @@ def start_head(
             "hourly": _("You have run many heads within an hour: try again later."),
         }
         raise HeadNotRun(sentences[refusal.reason], "busy") from None
-
-
-def needs_of(services: Services, listed: ListedCheckpoint) -> dict[str, str]:
-    """The weights that a head needs of a runner, for `submit`; nothing where this process runs it."""
-    return {"checkpoint": listed.key} if services.settings.runners else {}
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:

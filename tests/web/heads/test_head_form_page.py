@@ -12,6 +12,7 @@ from app.checkpoints.sources import ListedCheckpoint
 from app.sheets.worksheet import MAX_SENTENCE
 from app.web.heads import head_request
 from app.web.heads.head_request import HEAD_LIMITS
+from app.web.shared.services import Services
 from tests.helpers.html_page import Page
 from tests.helpers.real_heads import LISTED
 
@@ -64,6 +65,16 @@ def test_weights_that_are_gone_are_not_replaced_by_others(client: TestClient, of
     assert page.text("p", id="problem")
     assert page.find("select", **{"aria-invalid": "true"})
     assert "The cat sat" in page.text("textarea")
+
+
+@pytest.mark.usefixtures("offered")
+def test_a_head_is_left_to_who_has_its_weights(client: TestClient) -> None:
+    """Also on a server that does its jobs itself: a runner that lacks them may have been started already."""
+    address = client.post("/heads", data=FORM, follow_redirects=False).headers["location"]
+    services: Services = client.app.state.services  # type: ignore[attr-defined]
+    job = services.jobs.find(address.rpartition("/")[2])
+    assert job
+    assert job.checkpoint == "smollm2"
 
 
 @pytest.mark.usefixtures("offered")
