@@ -270,7 +270,10 @@ StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_resu
 
 
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
-    """The same for the teachers of the course, to change it; assistants get 403, and 409 if it is archived."""
+    """A student and an activity of one course, for its teachers to change the results.
+
+    Assistants get 403, then everybody 409 if the course is archived; others get 404, as of `staff_student_results`.
+    """
     _require_instructor(access.at.role)
     _require_unarchived(access.at.course)
     return access
@@ -337,7 +340,10 @@ ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
 
 
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
-    """The same to change it: assistants of its course get 403, and everybody 409 if that is archived."""
+    """A material for its teacher, or for the teachers of its course, to change it.
+
+    Everybody gets 409 if the course is archived, else its assistants 403; others get 404, as of `readable_material`.
+    """
     _require_editor(access)
     return access
 

@@ -280,7 +280,10 @@ def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
 
 
 def _form_state(form: FormReader) -> FormState:
-    """What a form holds besides its fields; of the imported models, the first MAX_IMPORTED without repetitions."""
+    """What a form holds besides its fields, such as the search and the phase shown; see FormState.
+
+    Of the imported models, whose keys are not checked, it has the first MAX_IMPORTED without repetitions.
+    """
     imported = tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED]
     new_ticket = form.raw("new_ticket") == "yes"
     reopens, shown_phase = form.raw("reopens") == "yes", form.raw("shown.phase")

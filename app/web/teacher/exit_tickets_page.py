@@ -207,11 +207,12 @@ def _question_view(
 def _exit_tickets_page(
     services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
 ) -> ExitTicketsPage:
-    """How often each choice was made, and one page of the free texts that match the filter, starred ones first.
+    """How often each choice was made, whatever the filter, and one page of the free texts that match it.
 
-    The question MUDDIEST comes first, those of earlier revisions last. The misconceptions are those that students' last
-    attempts show. Names are left out for an anonymous ticket. Mixes the waiting anonymous tickets of a closed activity
-    first.
+    The texts are sorted by question; within a question, equal texts are together, starred ones come first, then the
+    most frequent. The question MUDDIEST comes first, those of earlier revisions last. The misconceptions are those that
+    students' last attempts show. Names are left out for an anonymous ticket. Mixes the waiting anonymous tickets of a
+    closed activity first.
     """
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
