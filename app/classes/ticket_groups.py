@@ -25,7 +25,7 @@ class TicketGroup:
 
     @property
     def id(self) -> str:
-        """The id of the first answer, which stands for all."""
+        """The id of the first answer, by which pages name the group."""
         return self.answers[0].id
 
     @property

@@ -394,7 +394,7 @@ def _attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]
 
 
 def _attempt(row: Any, prefix: str = "") -> Attempt:
-    """The attempt of a row; JSON becomes VariantSizes and a tuple, and what practice has not becomes 0."""
+    """The attempt of a row; JSON becomes VariantSizes and a tuple, and ids and numbers that practice lacks become 0."""
     values = {each.name: row._mapping[prefix + each.name] for each in fields(Attempt)}
     values |= {name: values[name] or 0 for name in ("student_id", "activity_id", "revision", "sheet_number")}
     values |= {"variant": VariantSizes(**values["variant"]), "misconceptions": tuple(values["misconceptions"])}

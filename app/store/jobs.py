@@ -267,7 +267,9 @@ class JobTable(QueryBase):
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """Store each whole piece of a result in its own transaction, then the rest with the ending."""
+        """Store each whole piece of a result in its own transaction; then the rest, or what a function stores, with the
+        ending.
+        """
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
         for number, piece in enumerate(pieces):

@@ -441,7 +441,9 @@ def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
 
 
 def _sheet_notes(variant: Variant) -> Iterator[str]:
-    """How torch compares with a sheet that has tokens as columns, and with one that is answered in symbols."""
+    """What to know of a run of this sheet: that tokens are columns on it, that it names a sentence, or that it is in
+    symbols.
+    """
     if variant.worksheet.tokens_are == "columns":
         yield _(
             "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
@@ -639,7 +641,7 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
-    """A PNG with one pixel a weight: one grey, so that it stands on light and dark paper, its opacity the weight.
+    """A PNG with one pixel a weight: one grey, which shows on light and dark paper, its opacity the weight.
 
     The opacity is the square root of the weight's share of the largest in its row; a row of zeros is transparent.
     """

@@ -313,18 +313,18 @@ def _first_row(variant: Variant, blanks: Collection[Blank]) -> str:
 
 
 def _repeated_sentence(report: Report) -> str:
-    """The sentence that MANY or more unreadable boxes share, which is said once for the whole sheet; else nothing.
-
-    So is what a sheet in letters says of numbers.
+    """The sentence that MANY or more unreadable boxes share, so that it is said once for the whole sheet; "" if none
+    is.
     """
     sentences = Counter(mark.message for mark in report.marks.values() if mark.kind == "unreadable")
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
 
 def first_to_fix(rows: Iterable[RowView]) -> str:
-    """The name of the first box that was marked and is not right, an empty one only if there is no other; or nothing.
+    """The name of the first box that was marked and is not right; "" if there is none.
 
-    If there is a hint, only the row above it counts. A page that a check or a hint opens begins with the focus there.
+    An empty box is named only if all others are right. If there is a hint, only the row above it counts. A page that a
+    check or a hint opens begins with the focus there.
     """
     rows = tuple(rows)
     hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]

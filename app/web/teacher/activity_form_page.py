@@ -357,7 +357,7 @@ def _refuse_form(
     error: ActivityFormError,
     state: FormState,
 ) -> Response:
-    """The form with 422: everything typed still in it, and the error's sentence beside its field."""
+    """The form with 422: everything typed still in it, and the error's sentence next to its field."""
     page = _activity_form_page(services, access, activity, texts, state)
     return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
 
