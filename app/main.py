@@ -75,7 +75,7 @@ def create_app(
         store,
         runner or _runner(settings),
         printer,
-        Jobs(store.jobs, None if settings.runners else web_runner(settings.data_dir)),
+        Jobs(store.jobs, web_runner(settings.data_dir, leaves_jobs=settings.runners)),
         tickets,
         limits,
         storage=StorageBudget(settings.processes),

@@ -19,7 +19,7 @@ import psutil
 import uvloop
 
 from app.checkpoints.sources import SMOLLM2, smollm2_file
-from app.store import Policies
+from app.store import Policies, Store
 from simulation.campus import Campus, running_campus
 from simulation.class_students import ClassStudent, Timings, find_losses, hidden_fields, watch_live_view, watch_run
 from simulation.http_client import HttpClient
@@ -40,6 +40,7 @@ SAVES_MEANWHILE, PAGES_MEANWHILE = 30, 10  # each a second
 MOST_RUN_MEMORY = 2.5e9
 KILLS, STUDENTS_AT_KILLS = 10, 50
 CAMPUS_TARGET_P95_S, CAMPUS_RUNS = 0.050, 50  # students who join a campus's lesson only to ask for a run
+RUNNER_STUDENTS, RUNNER_TOKENS = 50, 2048  # who ask one runner for a head, all at once, and its tokens
 FOR_SCALE = (
     "For scale: Moodle 5.1 (PHP-FPM, PostgreSQL, two cores): 111 ms for one submission of such a sheet, "
     "p95 3.0 s with 50 at once, 6.8 submit-and-review a second."
@@ -183,6 +184,45 @@ def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
     yield f"  {served} of {CAMPUS_RUNS} students' runs served, p95 {slow:.1f} s from the press to the result"
     yield from (f"  NOT SERVED: {count} with {state}" for state, count in last_shown.items())
     yield f"  of one core: {parts}"
+
+
+def report_runner(campus: Campus) -> Iterator[str]:
+    """A class whose students all ask the campus's one runner for a head at once: its device, times, memory and losses.
+
+    Memory is that of the runner's processes, not of its GPU.
+    """
+    lesson = open_lesson(campus, policies=Policies(run="before"), tokens=RUNNER_TOKENS)
+    students = [ClassStudent(lesson, number, Timings()) for number in range(RUNNER_STUDENTS)]
+    store = Store(campus.database, campus.folder)
+    (runner,) = (each for each in store.jobs.runners() if not each.is_web)
+    store.close()
+    waited, shown, memory = list[float](), Counter[str](), list[int]()
+
+    async def ask(student: ClassStudent) -> None:
+        begin = time.perf_counter()
+        shown[(await student.run_head())[-1]] += 1
+        waited.append(time.perf_counter() - begin)
+
+    async def work() -> float:
+        await join_all(students)
+        await students[0].run_head()  # PyTorch is warm from here on
+        watching = asyncio.create_task(_watch_memory(campus.runners[0], memory))
+        begin = time.perf_counter()
+        await asyncio.gather(*map(ask, students))
+        seconds = time.perf_counter() - begin
+        watching.cancel()
+        return seconds
+
+    seconds = uvloop.run(work())
+    served, median = shown.pop("served", 0), sorted(waited)[len(waited) // 2]
+    yield (
+        f"runner on {runner.device_name} ({runner.device}): {RUNNER_STUDENTS} students ask for a head of "
+        f"{lesson.variant.model.name} over {RUNNER_TOKENS:,} tokens at once: {served} served within {seconds:.1f} s, "
+        f"{served / seconds:.1f} a second; from the press to the result median {median:.1f} s, "
+        f"p95 {p95(waited):.1f} s"
+    )
+    yield from (f"  NOT SERVED: {count} with {state}" for state, count in shown.items())
+    yield f"  memory of the runner's processes at most {max(memory) / 1e6:,.0f} MB"
 
 
 def report_burst(server: Server, class_size: int) -> Iterator[str]:
@@ -427,11 +467,12 @@ def main() -> None:
     """Print every report for both databases, or those named on the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classroom", description=__doc__)
     parser.add_argument(
-        "reports", nargs="*", metavar="REPORT", help=f"of {', '.join((*REPORTS, 'campus'))}; all if none"
+        "reports", nargs="*", metavar="REPORT", help=f"of {', '.join((*REPORTS, 'campus', 'runner'))}; all if none"
     )
     parser.add_argument("--database", choices=("SQLite", "PostgreSQL"), help="one alone")
     parser.add_argument("--students", type=int, default=STUDENTS)
     parser.add_argument("--workers", type=int, default=2, help="processes that serve (2)")
+    parser.add_argument("--device", default="cpu", help="of the report “runner”: cpu, cuda:0 … (cpu)")
     arguments = parser.parse_args()
     print(machine(), FOR_SCALE, sep="\n", flush=True)
     if arguments.database != "PostgreSQL":
@@ -453,6 +494,15 @@ def _print_reports(database: str, postgres_url: str | None, arguments: argparse.
         with temporary_database(postgres_url, "bench_campus") as url, running_campus(url) as campus:
             campus.wait_until_idle()
             for line in report_campus(campus, arguments.students):
+                print(f"  {line}", flush=True)
+    if postgres_url and (not arguments.reports or "runner" in arguments.reports):
+        options = ("--device", arguments.device)
+        with (
+            temporary_database(postgres_url, "bench_runner") as url,
+            running_campus(url, 1, 1, options=options) as campus,
+        ):
+            campus.wait_until_idle()
+            for line in report_runner(campus):
                 print(f"  {line}", flush=True)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app.secret_key import SECRET_FILE, read_or_make_secret
@@ -94,25 +95,27 @@ def runner_command(folder: Path, database_url: str, *options: str, before: str =
 
 @contextmanager
 def running_campus(
-    database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = ""
+    database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = "", options: Sequence[str] = ()
 ) -> Iterator[Campus]:
     """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end.
 
-    `before_runners` is Python that changes something in each runner first. Raises NoBalancerError if Caddy is not
-    installed.
+    `before_runners` is Python that changes something in each runner first; `options` are those of each. Raises
+    NoBalancerError if Caddy is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), _free_port()
         url = f"http://127.0.0.1:{port}"
         folders = [folder / f"web-{number}" for number in range(web_servers)]
         read_or_make_secret(folders[0])
-        settings = {"address": url, "runners": "true", "machines": str(web_servers),
-                    "secret_key_file": str(folders[0] / SECRET_FILE)}  # fmt: skip
-        names = [f"runner-{number}" for number in range(runners)]
+        serve = partial(Server, database_url=database_url, address=url, runners="true", machines=str(web_servers))
+        key_file, names = str(folders[0] / SECRET_FILE), [f"runner-{number}" for number in range(runners)]
         campus = Campus(
             url,
-            tuple(Server(each, database_url, **settings) for each in folders),
-            tuple(runner_command(folder / each, database_url, "--name", each, before=before_runners) for each in names),
+            tuple(serve(each, secret_key_file=key_file) for each in folders),
+            tuple(
+                runner_command(folder / each, database_url, "--name", each, *options, before=before_runners)
+                for each in names
+            ),
         )
         try:
             campus.start()

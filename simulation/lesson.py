@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.classes.student_sheet import freeze
+from app.classes.student_sheet import ChosenWorksheet, freeze
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.variant import Variant
@@ -32,10 +32,15 @@ class Lesson:
 
 
 def open_lesson(
-    server: Site, title: str = "Lesson", policies: Policies = AFTER_HAND_IN, worksheet: str = WORKSHEET
+    server: Site,
+    title: str = "Lesson",
+    policies: Policies = AFTER_HAND_IN,
+    worksheet: str = WORKSHEET,
+    tokens: int | None = None,
 ) -> Lesson:
     """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database.
 
+    The sheet has as many tokens as the worksheet says, or `tokens`.
     The database must hold no other lesson with this title, since the teacher's e-mail is made from it.
     """
     library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
@@ -43,11 +48,13 @@ def open_lesson(
     teacher = add_teacher(store, f"{title.lower().replace(' ', '-')}@example.org", title)
     course: Course = store.courses.add(title, "UTC", teacher)
     plan = Plan(title, None, policies)
-    activity = store.activities.add(course, plan, freeze(library, (worksheet,), tickets["classic"]))
+    activity = store.activities.add(
+        course, plan, freeze(library, (ChosenWorksheet(worksheet, tokens=tokens),), tickets["classic"])
+    )
     store.activities.set_state(activity, "open")
     session = store.people.open_session(teacher)
     store.close()
-    return Lesson(server, activity, library.variant(worksheet), session)
+    return Lesson(server, activity, library.variant(worksheet, tokens=tokens), session)
 
 
 def add_teacher(store: Store, email: str, name: str) -> Teacher:

@@ -36,7 +36,15 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
 
-WAIT_FOR_SERVERS = {"test_campus", "test_workers", "test_health", "test_killed", "test_handout_printer", "test_backup"}
+WAIT_FOR_SERVERS = {
+    "test_faults",
+    "test_campus",
+    "test_workers",
+    "test_health",
+    "test_killed",
+    "test_handout_printer",
+    "test_backup",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -94,7 +94,8 @@ def _run(parsed: argparse.Namespace) -> None:
         store = _open_store(settings, folder, stopped)
         if store is not None:
             opened.callback(store.close)
-            _check_name(store, name, stopped)
+            with report_database_errors(settings):
+                _check_name(store, name, stopped)
             _do_jobs(settings, store, heads, runner, stopped)
 
 

@@ -6,7 +6,7 @@ part is visible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
 
@@ -136,15 +136,23 @@ def with_free_labels(sketch: Sketch) -> Sketch:
     edges = spread(sketch.edges, taken + lines if sketch.flow else taken)
     taken += [*(edge.text_box for edge in edges), *lines]
     for each in sketch.brackets:
-        free = next(place for place in label_places(each) if _is_free(place, taken))
+        free = _first_free(label_places(each), taken)
         taken.append(free)
         placed.append(fast_replace(each, label_at=free.centre))
     return fast_replace(sketch, edges=edges, brackets=tuple(placed))
 
 
-def _is_free(label: Rect, taken: Iterable[Rect]) -> bool:
-    """Whether a label would touch nothing, with some room at either end."""
-    return not Rect(label.x - ROOM_PX, label.y, label.width + 2 * ROOM_PX, label.height).overlapping(taken)
+def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
+    """The first place where a label would touch nothing that is taken, with some room at either end."""
+    in_the_way = list[Rect]()  # of earlier places; mostly of the next ones too, so they are looked at first
+    for x, y, width, height in places:
+        label = Rect(x - ROOM_PX, y, width + 2 * ROOM_PX, height)
+        if label.overlapping(in_the_way):
+            continue
+        if not (blocking := label.overlapping(taken)):
+            return Rect(x, y, width, height)
+        in_the_way += blocking
+    raise AssertionError("there is always a place further away")
 
 
 def label_places(each: MismatchBracket) -> Iterator[Rect]:

@@ -141,9 +141,10 @@ class _Stripes:
 
     def _is_all(self, key: str) -> bool:
         """Whether as many columns were typed as the input has, and those are the columns of all heads."""
-        shapes, heads, sizes = self.pen.shapes, self._heads(key), self.pen.shapes.variant.sizes
-        is_as_wide = self._columns(key) == self._columns(self.plan.left) == sizes["d"]
-        return is_as_wide and shapes.shows_mismatches and heads > 1 and heads * sizes["d_h"] == sizes["d"]
+        shapes, sizes = self.pen.shapes, self.pen.shapes.variant.sizes
+        if not (shapes.shows_mismatches and self._columns(key) == self._columns(self.plan.left) == sizes["d"]):
+            return False
+        return self._heads(key) > 1 and self._heads(key) * sizes["d_h"] == sizes["d"]
 
     def _layer_columns(self, key: str) -> int:
         """The columns of all heads together, if each had as many as were typed; 0 if none were."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from app.figures.figure import HOOK_PX, Arc, Box, Edge, Figure, MismatchBracket, Sign
@@ -80,9 +80,11 @@ def _areas(polygons: Iterable[Polygon]) -> str:
     return " ".join([f"{_line(polygon)} Z" for polygon in polygons])
 
 
-def _lines(polygons: Iterable[Polygon]) -> str:
-    """Lines of two points each as an SVG path: 'M4.0 0.0 l0.0 9.0 M8.0 0.0 l0.0 9.0'."""
-    return " ".join([f"M{x1:.1f} {y1:.1f} l{x2 - x1:.1f} {y2 - y1:.1f}" for (x1, y1), (x2, y2) in polygons])
+def _lines(lines: Sequence[Polygon]) -> str:
+    """Parallel lines of one length as an SVG path: 'M4.0 0.0 l0.0 9.0 M8.0 0.0 l0.0 9.0'."""
+    (x1, y1), (x2, y2) = lines[0]
+    along = f"l{x2 - x1:.1f} {y2 - y1:.1f}"
+    return " ".join([f"M{x:.1f} {y:.1f} {along}" for (x, y), _end in lines])
 
 
 def _line(points: Iterable[tuple[float, float]]) -> str:
@@ -104,7 +106,7 @@ def _matrix(box: Box, state: str) -> str:
         f"<rect {at}/>",
         f'<path class="groups" d="{_areas(box.groups)}"/>' if box.groups else "",
         f'<rect class="part" {_at(box.part)}/>' if box.part else "",
-        f'<path class="rules" d="{_lines(box.rules)}"/>' if box.rules else "",
+        f'<path class="rules" d="{_lines(box.rules)}"/>' if box.strips not in (-1, 0, 1) else "",
         f'<rect class="over" fill="url(#hatch)" {at}/>' if box.hatched else "",
         f'<path class="over" fill="url(#mask)" d="{_areas(box.masked)}"/>' if box.masked else "",
         f'<text class="letter" {_from(*box.rect.centre)}>{svg_symbol(box.symbol)}</text>' if box.letter_fits else "",

@@ -120,9 +120,13 @@ class Runner:
         return [str(checkpoint["key"]) for checkpoint in self.checkpoints]
 
 
-def web_runner(folder: Path) -> Runner:
-    """The runner that the web processes of this machine with this data folder are together."""
-    return Runner(f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}", is_web=True)
+def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
+    """The runner that the web processes of this machine with this data folder are together.
+
+    One that leaves its jobs to others does no kind of them.
+    """
+    name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
+    return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True)
 
 
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
@@ -275,13 +279,14 @@ Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and 
 class Jobs:
     """Queues jobs, and does those that its runner can do. Clients take turns, one job each; members' jobs go first.
 
-    With `runner` None, this process only queues jobs, and runners do them. Web processes look for jobs when they are
-    asked for something: each kind has one thread in each process that has done such work, which goes on while there are
-    jobs of any process. A runner that is a process of its own looks all the time.
+    With a `runner` that does no kind, or None, this process only queues jobs, and runners do them. Web processes look
+    for jobs when they are asked for something: each kind has one thread in each process that has done such work, which
+    goes on while there are jobs of any process. A runner that is a process of its own looks all the time.
     """
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
-        self._rows, self._runner, self._closed = rows, runner, threading.Event()
+        self._rows, self._listed, self._closed = rows, runner, threading.Event()
+        self._runner = runner if runner and runner.kinds else None
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
         self._threads = dict[JobKind, ThreadPoolExecutor]()
         self._server: threading.Thread | None = None
@@ -302,10 +307,12 @@ class Jobs:
         return jobs
 
     def start(self) -> None:
-        """Do what waits: in a web process once, in a runner until `close`. Nothing where jobs are left to runners.
+        """Do what waits: in a web process once, in a runner until `close`; threads do the work, and it returns at once.
 
-        A web process also signs on, for the operators' page. Returns at once: threads do the work.
+        A web process also gives a sign of life, for the operators' page; where jobs are left to runners, only that.
         """
+        if self._listed and not self._runner:
+            threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
         if not self._runner or not self._threads:
             return
         if self._runner.is_web:
@@ -424,10 +431,10 @@ class Jobs:
                 self._rows.sign_off(self._runner.name)
 
     def _sign_on(self) -> None:
-        """Note that this machine's web processes do jobs, for the operators' page; errors are ignored."""
-        if self._runner:
+        """Note that this machine's web processes are there, for the operators' page; errors are ignored."""
+        if self._listed:
             with suppress(Exception):
-                self._rows.sign_on(self._runner)
+                self._rows.sign_on(self._listed)
 
     def _serve(self, runner: Runner) -> None:
         """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.

@@ -250,7 +250,7 @@ class Architecture:
         specs = self.stacks[0].kinds[0].rows.get("attention", ()) if self.stacks else ()
         return tuple(spec for spec in specs if not spec.is_vector)
 
-    @property
+    @cached_property
     def encoder_decoder(self) -> bool:
         """Whether a decoder reads an encoder through cross attention (T5, BART, Whisper)."""
         return any(stack.spec.decoder for stack in self.stacks)

@@ -31,6 +31,7 @@ from tests.helpers.printed import Printed
 
 pytestmark = pytest.mark.slow
 
+READERS = 4  # who ask for one page after the other
 STUDENTS, PRINTING = 20, 4  # all run a head, and the first four print as well
 MOST_PAUSE_S = 3.0  # of a student between two saves
 WAIT_S = 300.0  # for what takes a second, on a machine that does much else at the same time
@@ -115,7 +116,8 @@ class Classroom:
         while True:
             try:
                 with self.database.connect() as connection:
-                    return connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+                    at: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+                    return at
             except sa.exc.OperationalError:
                 await asyncio.sleep(0.01)
 
@@ -212,15 +214,23 @@ process.HeadRunner = MadeUp
 
 def test_a_web_server_is_killed(campus: Campus, classroom: Classroom) -> None:
     """The other one answers meanwhile: whoever reads notices nothing, and whoever saves saves again."""
-    server, reader, statuses = campus.web_servers[0], HttpClient(campus.url), list[int]()
+    server, statuses, is_over = campus.web_servers[0], list[int](), asyncio.Event()
+
+    async def read() -> None:
+        reader = HttpClient(campus.url)
+        while not is_over.is_set():
+            statuses.append((await reader.get("/glossary")).status)
+        await reader.wait_closed()
 
     async def kill() -> None:
-        await asyncio.to_thread(server.kill)
-        for _ in range(20):
-            statuses.append((await reader.get("/glossary")).status)
-            await asyncio.sleep(0.05)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(READERS):
+                group.create_task(read())
+            await asyncio.sleep(0.2)
+            await asyncio.to_thread(server.kill)
+            await asyncio.sleep(0.5)
+            is_over.set()
         await asyncio.to_thread(server.start)
-        await reader.wait_closed()
 
     classroom.live_through(kill)
     assert set(statuses) == {200}

@@ -324,6 +324,12 @@ def test_a_server_without_torch_and_two_runners_share_the_work(new_postgres_data
             assert len(lines) == len(set(lines)) == 6
             head = {"checkpoint": "smollm2", "text": "The cat sat.", "layer": 1, "head": 8}
             assert len(client.post("/api/v1/heads", json=head).json()["weights"]) == 4
+            head |= {"sentence": "The cat sat."}
+            page = client.post("/heads", data=head).headers["location"]
+            while "head-progress" in client.get(page).text:
+                time.sleep(LOOK_S)
+            for part in ("", "/notebook.ipynb", "/numbers.npz", "/picture"):
+                assert client.get(page + part, params={"skip": "all"}).status_code == 200
             form = {"names": "\n".join(f"Student {number}" for number in range(50)), "variants": "1", "key": "with"}
             handout = client.post("/handout/class", data=form).headers["location"]
             while not (at_work := [each for each in runners if "(handout) taken" in each.printed]):

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from app.logs import REQUEST_ID, LogFormatter
 from app.machine import jobs as jobs_module
-from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task
+from app.machine.jobs import Job, JobEnd, JobLimits, JobRefusedError, Jobs, Result, Runner, Task, web_runner
 from app.machine.work_queue import Client
 from app.store import Store, limits
 from app.store.jobs import MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
@@ -391,6 +391,20 @@ def do_runs(url: str, folder: Path, gate: Path) -> None:
     time.sleep(0.5)
     process.close()
     store.close()
+
+
+def test_web_processes_that_leave_jobs_to_runners_are_listed_and_start_none(store: Store, tmp_path: Path) -> None:
+    """Operators see the machine; what is queued there waits, even if nothing is at work."""
+    web = Jobs(store.jobs, web_runner(tmp_path, leaves_jobs=True))
+    web.add_kind("run", lambda _task: b"", LIMITS)
+    web.start()
+    until = time.monotonic() + 60
+    while not (listed := store.jobs.runners()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert [(each.is_web, each.kinds, each.is_alive) for each in listed] == [(True, (), True)]
+    assert not web.submit("run", ADA, "key", {}, {}).is_working
+    web.close()
 
 
 @pytest.mark.slow

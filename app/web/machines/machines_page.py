@@ -92,7 +92,7 @@ class MachinesPage:
     """Everything that templates/machines/machines.html and _machines.html show."""
 
     teacher: Annotated[Teacher, Doc("The operator who is signed in.")]
-    runners: Annotated[tuple[RunnerLine, ...], Doc("Runners, then web processes that do jobs, by name.")]
+    runners: Annotated[tuple[RunnerLine, ...], Doc("Runners, then the web processes of each machine, by name.")]
     queues: Annotated[tuple[QueueLine, ...], Doc("The queue of each kind.")]
     jobs: Annotated[tuple[JobLine, ...], Doc("Jobs at work, then jobs that wait, in their order.")]
     more: Annotated[int, Doc("How many more jobs wait that are not shown.")]
@@ -190,7 +190,7 @@ def _machines_page(store: Store, teacher: Teacher, *, shows_all: bool, done: str
 
 
 def _place_of_runner(runner: Runner) -> tuple[bool, str]:
-    """Runners come first, web processes that do jobs after them; both by name."""
+    """Runners come first, web processes after them; both by name."""
     return runner.is_web, runner.name
 
 
