@@ -112,7 +112,7 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
 
 
 def _concurrency(text: str) -> int:
-    """The number of --concurrency; raises InputError for one below 1 or above MAX_CONCURRENCY."""
+    """The number of --concurrency; raises InputError for anything but a whole number from 1 to MAX_CONCURRENCY."""
     number = whole_number(text, "--concurrency")
     if 1 <= number <= MAX_CONCURRENCY:
         return number

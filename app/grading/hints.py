@@ -121,7 +121,10 @@ class HintWriter:
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
+        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3.
+
+        Levels 2 and 3 of a box of code are the sentences about it alone.
+        """
         if level > 1 and self._is_about_code(blank):
             return Hint(
                 level,

@@ -293,7 +293,10 @@ class _Sheet:
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
-        """The numbers that a misconception gives, in these fields or all, but for boxes with another wrong number."""
+        """The numbers that a misconception gives, in these fields or, with None, in all.
+
+        Boxes in which another wrong number is typed are left out.
+        """
         typed_otherwise = {blank for blank, _number in self.wrong.items() - held.wrong_answers.items()}
         return [
             _Given(self.quantity(blank), number)
@@ -367,7 +370,9 @@ class _Sheet:
         return tuple(kept)
 
     def _without_following(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers that don't follow from all others, of which the last is left out first."""
+        """The given numbers without those that follow from the rest and the `free` ones, left out one by one, the last
+        first.
+        """
         kept = given
         for each in self._following(given, (*given, *free), silent):
             others = [other for other in kept if other is not each]
@@ -397,7 +402,11 @@ class _Sheet:
         return []
 
     def _sources(self, given: _Given) -> Iterator[_Given]:
-        """The numbers from which an equation gives the given one, each with all others as they are typed, or right."""
+        """The wrong numbers from which an equation gives the given count; the other numbers in it are right, or as
+        typed.
+
+        There are none for a side: only a count comes from a number that others come from, too.
+        """
         right = _right_numbers(self.problem)
         for equation in _equations(self.problem):
             if equation.result.field != "count" or self.quantity(equation.result) != given.quantity:

@@ -123,7 +123,7 @@ class Runner:
 def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
     """The runner that the web processes of this machine with this data folder are together.
 
-    One that leaves its jobs to others does no kind of them.
+    It does jobs of every kind, or none if it `leaves_jobs` to other runners: then it is only listed.
     """
     name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
     return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True)
@@ -402,10 +402,11 @@ class Jobs:
         self._rows.delete(job)
 
     def tidy(self) -> None:
-        """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago.
+        """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago; then
+        `start`.
 
-        Then, where jobs are left to runners, fail overdue jobs that no living runner can do, which takes RUNNERS_TTL_S;
-        elsewhere `start`.
+        Before that, where jobs are left to runners, fail overdue jobs that no living runner can do, which takes
+        RUNNERS_TTL_S.
         """
         self._rows.delete_expired()
         if overdue := () if self._runner else self._rows.overdue():

@@ -181,7 +181,11 @@ class Practice:
         return tuple(self._progress_with(level) for level in self.levels)
 
     def _progress_with(self, level: PracticeLevel) -> LevelProgress:
-        """The progress with one level; if it was passed, all of its steps count as done."""
+        """The progress with one level; if it was passed, all of its steps count as done.
+
+        It lists the groups to look at again that were last missed on a sheet of this level, and the levels still to be
+        passed before it.
+        """
         passed = level.key in self.record.passed
         done = len(level.steps) if passed else len(level.steps) - len(self.steps_left(level))
         groups_again = (group for group, state in self.groups.items() if state == "again")

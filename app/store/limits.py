@@ -134,7 +134,9 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left."""
+    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left; never for other
+    databases.
+    """
     path = engine.url.database
     on_disk = engine.dialect.name == "sqlite" and path and path != ":memory:"
     if on_disk and shutil.disk_usage(os.path.dirname(str(path)) or ".").free < ROOM_NEEDED_BYTES:

@@ -321,7 +321,7 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
-        """The student and course of each of a browser's enrolments, newest first."""
+        """The student and course of each of a browser's enrolments, newest first, archived courses included."""
         query = (
             sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
             .join_from(enrolments, students, enrolments.c.student_id == students.c.id)

@@ -397,7 +397,10 @@ def _whole(text: str, name: str, example: int) -> int:
 
 
 def _share(text: str, name: str, highest: float) -> float:
-    """The share that a percentage means, 0.5 for "50" or "50 %"; raises WorksheetFormError above share `highest`."""
+    """The share that a percentage means, 0.5 for "50" or "50 %".
+
+    Raises WorksheetFormError about the field `name` for any other text, and for a share above `highest`.
+    """
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
     if share is None or share > Decimal(str(highest)):

@@ -179,7 +179,7 @@ SignedIn = Annotated[Teacher, Depends(require_teacher)]
 
 
 def operator(teacher: SignedIn) -> Teacher:
-    """The signed-in teacher, who looks after this installation; 403 for any other teacher."""
+    """The signed-in teacher, if they are an operator; 403 for any other teacher."""
     if not teacher.is_operator:
         raise HTTPException(
             403,
@@ -367,7 +367,9 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, else the errors of `readable_` and `editable_material`."""
+    """A removed material, to restore; 404 if there is none, else refused to the same teachers as by
+    `editable_material`.
+    """
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -380,7 +382,9 @@ RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn."""
+    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn, or the material
+    removed.
+    """
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))

@@ -233,7 +233,7 @@ def in_steps(variant: Variant) -> bool:
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows from the first on are right, as they are typed; 0 without a report."""
+    """How many rows come before the first that was not marked right, or has changed since; 0 without a report."""
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
@@ -463,7 +463,10 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases"."""
+    """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases".
+
+    A question about code has its answer as text instead.
+    """
     if variant.is_question(row):
         return AnswerView((), text=answer_in_words(variant, row.key))
     fields = tuple(

@@ -186,7 +186,10 @@ def _asked(
     *,
     is_checked: bool,
 ) -> StageView:
-    """The stage that is asked, with what was typed and its marks, if anything was."""
+    """The stage that is asked, with what was typed, its marks in `report`, if any, and the hint `hinted`.
+
+    If `is_checked`, its first box to fix has the focus, or else its first box.
+    """
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
     pointed_at = hinted.blanks if hinted else ()
     rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)

@@ -213,7 +213,11 @@ def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -
 
 
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help."""
+    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help.
+
+    Sizes have names, and figures explain themselves after an attempt, only if a check shows marks; mismatches are told
+    as the rules allow.
+    """
     rules = requested.rules
     if not rules.gives_help:
         return None

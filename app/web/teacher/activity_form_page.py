@@ -429,7 +429,10 @@ def _worksheet_groups(
 def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets: the library's, the course's, the teacher's, no empty groups; the chosen one is always found."""
+    """The exit tickets in groups: the library's, the course's, the teacher's; a group without any is left out.
+
+    Tickets that the search does not find are in it, too, and marked as such; the chosen one always counts as found.
+    """
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():

@@ -245,7 +245,7 @@ def _exit_tickets_page(
 
 
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """How many anonymous tickets are shown, if there are some but fewer than MIN_MIXED; else 0."""
+    """How many anonymous tickets are shown, if fewer than MIN_MIXED; 0 if enough are shown, or none."""
     if not held.others_shown:
         return 0
     handed_in = sum(arrival.ticket_in for arrival in store.classwork.attendance(activity.id))
