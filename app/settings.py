@@ -171,18 +171,19 @@ class Settings(BaseSettings):
     @field_validator("secret_key_file")
     @classmethod
     def _check_secret_key_file(cls, file: str) -> str:
-        """Accept a file that exists, and "": a key that each machine made for itself would be of no use."""
-        if not file or Path(file).is_file():
+        """Accept a file that can be read, and "": a key that each machine made for itself would be of no use."""
+        if not file or (os.access(file, os.R_OK) and Path(file).is_file()):
             return file
-        raise ValueError(_("must be a file that exists, not “{file}”").format(file=file[-60:]))
+        raise ValueError(_("must be a file that this process can read, not “{file}”").format(file=file[-60:]))
 
     @field_validator("weights")
     @classmethod
     def _check_weights(cls, folders: str) -> str:
-        """Accept folders that exist, and ""."""
+        """Accept folders that exist and can be read, and ""."""
         for folder in filter(None, folders.split(os.pathsep)):
-            if not Path(folder).is_dir():
-                raise ValueError(_("must be folders that exist, not “{folder}”").format(folder=folder[-60:]))
+            if not (os.access(folder, os.R_OK) and Path(folder).is_dir()):
+                problem = _("must be folders that this process can read, not “{folder}”")
+                raise ValueError(problem.format(folder=folder[-60:]))
         return folders
 
     @field_validator("metrics")

@@ -150,7 +150,11 @@ class BugCase:
     def _small_values(
         self, values: Mapping[str, int | Expression], small: Mapping[str, int]
     ) -> Iterator[dict[str, int]]:
-        """Yield what the names stand for on small tensors, in each way in which their numbers can be read."""
+        """Yield what the names stand for on small tensors, in each way in which their numbers can be read.
+
+        A number in a blank for a size can be each product of sizes that it equals here, or itself; any other is itself.
+        After _MOST_WAYS the rest is left out.
+        """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))
         ways = list[list[int]]()
@@ -166,7 +170,7 @@ class BugCase:
 
 
 def _size(text: str | Expression | int) -> int | Expression | None:
-    """A number, or an expression with symbols; None for any other text, and for a number too large."""
+    """A whole number, or an expression with symbols; None for any other text, a fraction, and a number too large."""
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
     try:
@@ -197,7 +201,10 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """The run of lines on shapes alone, which remember how they are written in symbols, unless some are `named`."""
+    """The run of lines on shapes alone. Their lengths remember how they are written in symbols if `named` is None.
+
+    Otherwise lengths are plain numbers, and the names in `named` have these values.
+    """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
     given = {
@@ -232,8 +239,9 @@ def _laboratory(
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
     """A bug in the program of a model, `batch` inputs of `tokens` tokens each; of a decode step, that many are cached.
 
-    Raises BugError, with a reason and where possible other numbers, if the program is not the model's, if the model
-    lacks the wrong line, if sizes are equal that must differ, or if the bug isn't loud or silent as the bank says.
+    A bug without a line is a program with nothing wrong. Raises BugError, with a reason and where possible other
+    numbers, if the program is not the model's, if the model lacks the wrong line, if sizes are equal that must differ,
+    or if the bug isn't loud or silent as the bank says.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -282,7 +290,12 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
 
 
 def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the program, with biases, norms and the like left out, is the model's."""
+    """Raise BugError unless the program, with biases, norms and the like left out, computes what the model does.
+
+    Latent or additional products, other scales, another rotation, and a missing cross-attention or KV cache are
+    refused. So are more tokens than the first layer's window or chunk sees; that error proposes a smaller number, if
+    there is one.
+    """
     name = architecture.name
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
         raise BugError(_("{model} makes keys and values from a latent, unlike this code.").format(model=name))
@@ -326,7 +339,11 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The shapes after the lines that are worth asking for and after the wrong one, at most four, the last of them."""
+    """The shapes after the lines that are worth asking for and after the wrong one, as far as the program runs.
+
+    At most TRACED_LINES, the last ones; the wrong line, if it is earlier, takes the place of the first of these. Of a
+    line that makes several variables it is the shape of the first.
+    """
     made = {
         number: next(iter(names.items()))
         for number, names in enumerate(result.made, 1)
@@ -344,6 +361,7 @@ def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_lin
 
 
 def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
+    """The line to be filled in, in the letters of the model's program; None if no line is wrong."""
     if not line:
         return None
     form = replace(bug.repair)
@@ -352,6 +370,9 @@ def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
 
 
 def _reasons(bug: Bug, keys: Sequence[str]) -> tuple[str, ...]:
-    """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has."""
+    """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has.
+
+    At most REASONS_ASKED in all.
+    """
     others = [key for key, line in bug.others if line in keys and line != bug.line]
     return (bug.key, *[*bug.beliefs, *others][: REASONS_ASKED - 1])

@@ -60,7 +60,11 @@ class CodeRun:
 
 
 def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
-    """CodeRun the lines one after the other with these inputs, parameters and sizes."""
+    """Run the lines one after the other, up to the first that raises TensorError.
+
+    `given` has the values of inputs, parameters and sizes by name. Raises CodeError for a line that the bank can't
+    have.
+    """
     variables, made = dict(given), list[Mapping[str, CodeTensor]]()
     for number, line in enumerate(lines, 1):
         statement = parsed(line)
@@ -134,6 +138,7 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
 
 
 def _index(node: ast.expr, variables: Mapping[str, Value]) -> Value:
+    """What stands in brackets, with a part of a slice that is left out as None."""
     if not isinstance(node, ast.Slice):
         return _evaluate(node, variables)
     parts = (node.lower, node.upper, node.step)

@@ -32,10 +32,10 @@ class BugError(ValueError):
 
 
 def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> dict[str, int]:
-    """The size of each symbol of a program: of the decoder, where it is the decoder's.
+    """The size of each symbol of a program: of the decoder, where the program decodes or has two texts.
 
-    M, the tokens of the decoder in cross-attention, follows from `tokens`: about two thirds of them, and unlike all
-    other sizes.
+    M, the tokens of the decoder in cross-attention, follows from `tokens`: about two thirds of them, but no more than
+    half of the decoder's positions, and unlike all other sizes.
     """
     of_decoder = program.two_texts or program.decodes
     model = architecture.decoder_sizes if of_decoder else architecture.all_sizes
@@ -49,7 +49,10 @@ def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batc
 
 
 def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the model can read this many tokens, B is at least 2, and all sizes differ that must."""
+    """Raise BugError unless the model can read this many tokens, B is at least 2, and all sizes differ that must.
+
+    If B is one of two equal sizes, the error proposes another batch, else another number of tokens, if there is one.
+    """
     _check_positions(program, architecture, tokens)
     has_batch = "B" in program.symbols
     if has_batch and batch < MIN_BATCH:
@@ -86,6 +89,10 @@ def first_possible(program: CodeProgram, architecture: Architecture, lengths: It
 
 
 def _check_positions(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
+    """Raise BugError for fewer than two tokens, and for more than the model can read.
+
+    A decode step needs one position more, in the decoder if there is one.
+    """
     if tokens < 2:
         raise BugError(_("With one token, most bugs change nothing. Choose 5 tokens."), tokens=5)
     if program.decodes:
@@ -101,6 +108,7 @@ def _check_positions(program: CodeProgram, architecture: Architecture, tokens: i
 
 
 def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool:
+    """Whether the program can take this many tokens of the model."""
     try:
         _check_positions(program, architecture, tokens)
     except BugError:
@@ -109,6 +117,7 @@ def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool
 
 
 def _around(tokens: int) -> Iterator[int]:
+    """Yield numbers of tokens ever further away from this one, in turn above and below it, none of them below 2."""
     for step in range(1, _TRIES):
         yield tokens + step
         if tokens - step >= 2:
@@ -153,7 +162,7 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(256)
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
-    """Each number that is a size, a product of up to four, or H/G, with all the ways to write it in symbols."""
+    """Each number that is a size, a product of up to four different ones, or H/G, with all the ways to write it."""
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):
         for some in combinations(sizes, count):

@@ -133,7 +133,7 @@ class CodeTensor:
         return self.permute(*order)
 
     def permute(self, *order: int) -> CodeTensor:
-        """All dimensions in this order, each of them once."""
+        """All dimensions in this order; raises TensorError, in torch's words, unless each is named once."""
         if len(order) != self.dim:
             raise TensorError(
                 "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
@@ -149,7 +149,10 @@ class CodeTensor:
     # Another cut of the same numbers
 
     def view(self, *shape: int) -> CodeTensor:
-        """The numbers in the order in which they lie in memory, cut differently."""
+        """The numbers in the order in which they lie in memory, cut differently; −1 stands for what is left over.
+
+        Raises TensorError, in torch's words, where the lengths don't fit, or memory has the numbers in another order.
+        """
         lengths = self._inferred(shape)
         strides = viewed_strides(self.shape, self.strides, lengths)
         if strides is None:
@@ -186,7 +189,10 @@ class CodeTensor:
         return self[(*[slice(None)] * at, None)]
 
     def __getitem__(self, index: Index) -> CodeTensor:
-        """Slices of the first dimensions, a new dimension for None, and all that is left for an ellipsis."""
+        """Slices of the first dimensions, a new dimension for None, and all that is left for an ellipsis.
+
+        A whole number takes one entry of its dimension, which disappears.
+        """
         taken = sum(isinstance(part, int | slice) for part in index)
         if taken > self.dim:
             raise TensorError(f"too many indices for tensor of dimension {self.dim}", name="IndexError")
@@ -217,7 +223,11 @@ class CodeTensor:
         return self._arranged([*shape, *self.shape[at:]], [*strides, *self.strides[at:]], lambda x: x[index])
 
     def split(self, lengths: int | Sequence[int], dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along a dimension: of these lengths, or of one length, where the last part may be shorter."""
+        """Parts along a dimension: of these lengths, or of one length, where the last part may be shorter.
+
+        Raises TensorError, in torch's words, for a length below 0, or lengths that don't add up; and for too many
+        parts.
+        """
         at = place(dim, self.dim)
         length = self.shape[at]
         if isinstance(lengths, int):
@@ -240,6 +250,7 @@ class CodeTensor:
         return tuple(self._parts(lengths, at))
 
     def _parts(self, lengths: Sequence[int], at: int) -> Iterator[CodeTensor]:
+        """Yield the parts of these lengths along dimension `at`, one after the other, with the strides of the whole."""
         start = 0
         for length in lengths:
             index = (*[slice(None)] * at, slice(start, start + length))
@@ -248,7 +259,7 @@ class CodeTensor:
             start += length
 
     def chunk(self, parts: int, dim: int = 0) -> tuple[CodeTensor, ...]:
-        """At most this many parts of one length, rounded up; the last part may be shorter."""
+        """At most this many parts of one length, rounded up; the last part may be shorter. TensorError for no parts."""
         if parts < 1:
             raise TensorError("chunk expects `chunks` to be greater than 0, got: " + str(parts))
         length = self.shape[place(dim, self.dim)]
@@ -257,7 +268,10 @@ class CodeTensor:
     # Copies
 
     def repeat(self, *times: int) -> CodeTensor:
-        """The whole tensor this many times along each dimension; more counts than dimensions add dimensions."""
+        """The whole tensor this many times along each dimension; more counts than dimensions add dimensions in front.
+
+        Raises TensorError, in torch's words, for fewer counts than dimensions, or a negative one.
+        """
         if len(times) < self.dim:
             raise TensorError(
                 "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
@@ -279,7 +293,10 @@ class CodeTensor:
     # Arithmetic
 
     def __matmul__(self, other: CodeTensor) -> CodeTensor:
-        """The product of the last two dimensions; those before them are broadcast."""
+        """The product of the last two dimensions; those before them are broadcast.
+
+        Raises TensorError where torch does, in its words, and for vectors, which no program here multiplies.
+        """
         a, b = self.shape, other.shape
         if min(len(a), len(b)) < 2:
             raise TensorError("products of vectors are not needed here")
@@ -307,6 +324,10 @@ class CodeTensor:
         return all(self.strides[at] == self.strides[at + 1] * self.shape[at + 1] for at in range(self.dim - 2))
 
     def _elementwise(self, other: CodeTensor | float, operation: Callable[[Any, Any], Any]) -> CodeTensor:
+        """The operation on each pair of numbers, or on each number and one number, with the shapes broadcast.
+
+        Its strides follow the first tensor that has all the dimensions of the result.
+        """
         if not isinstance(other, CodeTensor):
             return self._made(self.shape, lambda: operation(self._array, other), self)
         shape = broadcast(self.shape, other.shape)
@@ -387,7 +408,7 @@ class CodeTensor:
 
 
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
-    """Tensors one after the other along a dimension; all their other dimensions are alike."""
+    """Tensors one after the other along a dimension; raises TensorError unless all their other dimensions are alike."""
     first = tensors[0]
     at = place(dim, first.dim)
     for number, each in enumerate(tensors):

@@ -53,7 +53,8 @@ def given_numbers(
 ) -> dict[str, CodeTensor]:
     """Inputs and parameters of these shapes with numbers that depend on their names alone, all in float64.
 
-    Positions begin with `shift`. The last input of a batch has a token less than its padding allows for.
+    Positions begin with `shift`. The first input of a batch has no padding, and each of the others one padded token
+    more than the one before. Parameters are divided by the root of the length that they are multiplied along.
     """
     import numpy as np
 
@@ -77,7 +78,7 @@ def given_numbers(
 
 
 def differ(a: Any, b: Any) -> bool:
-    """Whether two results are of another shape, or differ in a number."""
+    """Whether two results are of another shape, differ in a number by more than _TOLERANCE, or only one has a NaN."""
     return a.shape != b.shape or bool((abs(a - b) > _TOLERANCE).any() or (a != a).any() != (b != b).any())
 
 
@@ -95,7 +96,7 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """CodeRun the lines, with some of the inputs changed."""
+        """Run the lines, with some of the inputs or sizes replaced by `changed`."""
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
@@ -155,6 +156,7 @@ def healthy_witness(laboratory: Laboratory) -> Witness:
 
 
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """The sum of each row of weights in the first head, one row per text; None for a program without weights."""
     if not laboratory.program.weights:
         return None
     weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
@@ -163,6 +165,10 @@ def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """Which rows of O change with the last token of the first text.
+
+    None if the program decodes, has two texts or an output other than O.
+    """
     if laboratory.program.decodes or laboratory.program.two_texts or laboratory.program.output != "O":
         return None
     has_batch = "B" in laboratory.sizes
@@ -174,6 +180,11 @@ def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
+    """A probe for which heads' weights change with the first head's part of a parameter.
+
+    It finds None for a program without several heads, this parameter or weights.
+    """
+
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
@@ -188,6 +199,7 @@ def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | 
 
 
 def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """Which texts' outputs change with the new token of the first text; None unless the program decodes."""
     if not laboratory.program.decodes:
         return None
     before, after = laboratory.run(lines), laboratory.run(lines, x=laboratory.changed("x", (0,)))
@@ -197,6 +209,7 @@ def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """The standard deviation of all scores, as the only number; None if the program decodes."""
     if laboratory.program.decodes:
         return None
     scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
@@ -205,6 +218,7 @@ def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+    """Which scores of the first head change if all positions are shifted; None for a program without rotation."""
     if "cos" not in laboratory.given:
         return None
     key = laboratory.program.scores

@@ -230,7 +230,10 @@ class Checkpoint:
     # Tensors as they are used
 
     def layer_weights(self, layer: int) -> LayerWeights:
-        """Every parameter of one layer, by its role; raises CheckpointError for a layer that there isn't."""
+        """Every parameter of one layer, by its role, None for what the model has not.
+
+        Raises CheckpointError for a layer that there isn't, and for a tensor that is missing or of another shape.
+        """
         specs = self._layer_specs(layer)
         attention = dict(self._attention_tensors(layer, specs))
         norms = self._norms(layer, specs)
@@ -292,7 +295,8 @@ class Checkpoint:
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The text's tokens, with the special tokens that the model's tokenizer adds.
 
-        Raises CheckpointError for a text that is too long, a tokenizer that can't be read, or one that isn't known.
+        Raises CheckpointError for a text that is empty or too long, and for a tokenizer that can't be read or isn't
+        known.
         """
         return self._tokenize(text)
 
@@ -303,7 +307,7 @@ class Checkpoint:
         return self.architecture.outside_parameters
 
     def _layer_specs(self, layer: int) -> ParameterSpecs:
-        """The tensors of one layer."""
+        """The tensors of one layer, as the layout has them; raises CheckpointError for a layer that there isn't."""
         last = self.architecture.L - 1
         if not 0 <= layer <= last:
             raise CheckpointError(_("{checkpoint} has layers 0 to {last}.").format(checkpoint=self.name, last=last))
@@ -328,7 +332,11 @@ class Checkpoint:
         return stored
 
     def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
-        """Yield the parts of one head: matrices, then biases, then the gains of queries and keys, then the norm."""
+        """Yield the parts of one head: matrices, biases, the gains of queries and keys, then the norm before them.
+
+        The parts are slices, save b_O, the gains and the norm, which are whole. Notes say whether the rows of a part
+        are permuted, its tensor is fused, or other heads share it.
+        """
         a, specs = self.architecture, self._layer_specs(layer)
         slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
         biases = []
@@ -369,7 +377,10 @@ class Checkpoint:
         return values.T.contiguous() if spec.kind == "matrix" and spec.stored_shape != spec.in_out_shape else values
 
     def _attention_tensors(self, layer: int, specs: ParameterSpecs) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield W_Q, b_Q and so on; out of a fused tensor the slices of all heads, one head after the other."""
+        """Yield W_Q, b_Q and so on, and then the gains of queries and keys, g_Q and g_K, if the model has them.
+
+        Of a fused tensor, each matrix gets the slices of all its heads, one head after the other.
+        """
         a = self.architecture
         for letters, matrix, bias in _projections(specs):
             for symbol, spec in (("W", matrix), ("b", bias)):
@@ -391,7 +402,10 @@ class Checkpoint:
                 yield f"g_{letter}", self._read(spec, layer)
 
     def _feed_forward_tensors(self, layer: int, specs: ParameterSpecs) -> dict[str, torch.Tensor]:
-        """W_up, W_down and so on of the feed-forward block; gate and up are cut out of a tensor that holds both."""
+        """W_up, W_down and so on of the feed-forward block, and their biases, by name.
+
+        Where one tensor holds gate and up, its first half is the gate.
+        """
         block = [spec for spec in specs if spec.part == ModelPart.FEED_FORWARD]
         matrices = [spec for spec in block if spec.kind == "matrix"]
         *before, _down = matrices

@@ -124,7 +124,8 @@ class _Damaged(Exception):
 def pieces_of(path: Path) -> tuple[Path, ...]:
     """The files of which one is the first piece, by its name: model-00001-of-00002.gguf and model-00002-of-00002.gguf.
 
-    Any other file is its only piece; () for a later piece, which is nothing by itself.
+    Any other file is its only piece; () for a later piece, which is nothing by itself, and for more than
+    MAX_GGUF_PIECES.
     """
     name = _PIECE.fullmatch(path.name)
     if name is None:
@@ -153,6 +154,10 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
+    """The header of one file; the size and the time of its last change only decide whether it is walked anew.
+
+    Raises CheckpointError for a damaged one.
+    """
     try:
         with _mapped_header(path) as content:
             return _Walk(content).index(path)
@@ -178,7 +183,12 @@ class _Walk:
         self.content, self.at, self.items = content, at, 0
 
     def index(self, path: Path) -> GgufIndex:
-        """The index of the file at `path`; raises _Damaged."""
+        """The index of the file at `path`.
+
+        Raises _Damaged for no GGUF file, a version other than 2 and 3, too many keys or tensors, a name that comes
+        twice, or an alignment that is no power of two. The tensors begin where the header ends, rounded up to the
+        alignment.
+        """
         if self.content[:4] != _MAGIC:
             raise _Damaged
         self.at = 4
@@ -208,7 +218,7 @@ class _Walk:
         return number
 
     def _text(self) -> str:
-        """The text that comes next."""
+        """The text that comes next; raises _Damaged if it is too long, or ends after the header does."""
         length = self._number(_LENGTH)
         if length > MAX_GGUF_TEXT_BYTES or self.at + length > len(self.content):
             raise _Damaged
@@ -252,7 +262,7 @@ class _Walk:
         return found
 
     def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
-        """Name, shape, type and offset of the tensor that comes next."""
+        """Name, shape, type and offset of the tensor that comes next; raises _Damaged for no axis, or too many."""
         name, axes = self._text(), self._number(_NUMBER)
         if not 1 <= axes <= MAX_GGUF_AXES:
             raise _Damaged
@@ -334,7 +344,11 @@ class GgufFile:
         return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns in float32. Whole rows are dequantized, since blocks of numbers lie along a row."""
+        """These rows and columns of a matrix, or these rows of a vector, in float32.
+
+        Whole rows are dequantized, since blocks of numbers lie along a row. Raises CheckpointError for a type that
+        can't be read.
+        """
         import numpy as np
         import torch
         from gguf import dequantize
@@ -413,7 +427,10 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
 
 
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
-    """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says."""
+    """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says.
+
+    What the metadata leaves out contradicts nothing.
+    """
     prefix = f"{index.architecture}."
     same = {
         "general.type": "model",

@@ -72,7 +72,11 @@ class _Fetch:
         self.hub, self.name, self.commit, self.cache, self.sizes = hub, name, commit, cache, sizes
 
     def all_files(self, layer: int | None, report: Report) -> Path:
-        """Fetch the small files, look at the config, then fetch the weights; return the folder that they are in."""
+        """Fetch the small files, then the weights that layers up to `layer` need, or all for None; return their folder.
+
+        Files that the cache has are not fetched again, and count as fetched in the report. Raises CheckpointError for a
+        small file too large, no config, one that can't be run, and weights that the disk has no room for.
+        """
         for file in (file for file in _SMALL if self.sizes.get(file, 0) > MAX_SMALL_BYTES):
             problem = _("{file} of “{name}” has more than {most:,} bytes.")
             raise CheckpointError(problem.format(file=file, name=self.name, most=MAX_SMALL_BYTES))
@@ -99,7 +103,11 @@ class _Fetch:
         return folder
 
     def weight_files(self, folder: Path, layer: int | None) -> list[str]:
-        """The one file of weights, or the shards that are needed; raises CheckpointError if there are neither."""
+        """The one file of weights, or if there is an index, the shards that are needed, sorted.
+
+        Of shards, layers after `layer` need none; None asks for all. Shards that the hub lacks are left out. Raises
+        CheckpointError without either, and for a damaged index.
+        """
         if _INDEX not in self.sizes:
             if _ONE_FILE not in self.sizes:
                 raise CheckpointError(_("“{name}” has no safetensors on the Hub.").format(name=self.name))
@@ -121,7 +129,7 @@ class _Fetch:
         return content
 
     def file(self, name: str, progress: type[_Bar] | None = None) -> Path:
-        """Fetch a file, unless the cache has it."""
+        """Fetch a file, unless the cache has it, and return its path there; without `progress`, nothing is reported."""
         return Path(
             self.hub.hf_hub_download(
                 self.name,

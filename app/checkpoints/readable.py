@@ -21,7 +21,11 @@ from app.translation import gettext as _
 
 
 def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
-    """The architecture of a config; raises CheckpointError, which names it, for what a run can't reproduce."""
+    """The architecture of a config; raises CheckpointError, with the name in it, for one that can't be run.
+
+    That is one of another type, with a field that is not known, with a number that makes no sense, or of a model with a
+    part that no run here reproduces.
+    """
     model_type = config.get("model_type")
     rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
     if rule is None:
@@ -45,7 +49,8 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
 def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
     """Raise CheckpointError for a tensor that a file lacks, or for one that the model has no place for.
 
-    `name_in_file` gives the name in the file of a tensor of the layout.
+    `name_in_file` gives the name in the file of a tensor of the layout. The family's buffers, which a model computes,
+    may be there.
     """
     [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
     layers = (run.parameters for run in stack.runs for _layer in range(run.count))
@@ -65,7 +70,8 @@ def check_tensor_names(architecture: Architecture, names: Collection[str], name_
 def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[str, object]]:
     """Yield the fields of a config, with their values, that are unknown or have a value that can't be run.
 
-    A field that is null counts as left out. A field that `rule` fixes may have that one value alone.
+    A field that is null counts as left out. A field that `rule` fixes may have that one value alone. After all fields
+    come an unknown activation function, then what is unknown about RoPE.
     """
     fixed = {**COMMON_FIXED, **rule.fixed}
     known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}
@@ -84,7 +90,10 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
 
 
 def _unknown_rotation(field: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield what is unknown in the object that says how RoPE is scaled."""
+    """Yield what is unknown in the object that says how RoPE is scaled, by names such as "rope_scaling.factor".
+
+    `field` is the name before the point. An unknown type comes alone. Settings that are null count as left out.
+    """
     kind = settings.get("rope_type", settings.get("type", "default"))
     if not isinstance(kind, str) or kind not in ROPE_FIELDS:
         yield f"{field}.rope_type", kind

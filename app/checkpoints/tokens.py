@@ -62,7 +62,11 @@ def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
-    """The tokens of a text; raises CheckpointError for one that is empty or too long, and for an id without a row."""
+    """The tokens of a text, with the special ones that the tokenizer adds.
+
+    Raises CheckpointError for a text that is empty, too long, without tokens or with half a character in it, and for a
+    token without a row among the `size` embeddings.
+    """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
     if len(text) > MAX_TEXT_CHARACTERS:
@@ -177,7 +181,10 @@ def _add_ends(tokenizer: Tokenizer, begin: str | None, end: str | None) -> None:
 
 
 def _build(index: GgufIndex) -> Tokenizer:
-    """The byte-level BPE tokenizer of a GGUF file; raises CheckpointError for any other kind, by name."""
+    """The byte-level BPE tokenizer of a GGUF file; raises CheckpointError for any other kind, by name.
+
+    Raises ValueError for a vocabulary that has a word twice, or not one type for each word.
+    """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     kind, split = index.metadata.get("tokenizer.ggml.model"), index.metadata.get("tokenizer.ggml.pre")

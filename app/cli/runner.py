@@ -213,7 +213,7 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
             except SQLAlchemyError as error:
                 if failure_of(error) is None:
                     raise
-                reason = str(error.args[0]).splitlines()[0]
+                reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         if not is_told:
             _say(_("The database does not answer; trying until it does: {reason}").format(reason=reason))
         is_told = True
@@ -228,7 +228,9 @@ def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
     """
 
     def heard_at() -> object:
-        return next((each.heard_at for each in store.jobs.runners() if each.name == name and each.is_alive), None)
+        with suppress(SQLAlchemyError):  # the database has gone away again: nobody is heard of, and its return awaited
+            return next((each.heard_at for each in store.jobs.runners() if each.name == name and each.is_alive), None)
+        return None
 
     first, give_up_at = heard_at(), time.monotonic() + WAITS_FOR_SIGN_S
     while first and time.monotonic() < give_up_at and not stopped.wait(RETRY_S):

@@ -39,7 +39,10 @@ def axis_name(shapes: TypedShapes, blank: Blank) -> str:
 
 
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
-    """The name of a size in this topic, or of how many heads the width of several has; "" if the wording has none."""
+    """What a size counts in this topic: "tokens", or for the width of several heads a name with their number.
+
+    "" if the wording has no name for it.
+    """
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
         shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
@@ -50,7 +53,7 @@ def size_name(shapes: TypedShapes, expression: Expression) -> str:
 
 
 def token_names(shapes: TypedShapes) -> Iterator[str]:
-    """Yield what numbers of tokens are called on this sheet: those of N, M and W."""
+    """Yield what numbers of tokens are called on this sheet: N, M and W, in this order, those that it has."""
     yield from (size_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
 
 

@@ -42,11 +42,11 @@ class CountPlan:
 
 
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
-    """The figures of a sheet's counts: one for each sum whose parts are all asked.
+    """The figures of a sheet's counts: one for each sum that is asked together with all of its parts.
 
     For costs and feed-forward widths there is one figure for each of two kinds of counts instead: operations and bytes,
-    or parameters and the steps to the width; the kind that is asked first comes first. None on a sheet in letters,
-    where bars would say nothing.
+    or parameters and the steps to the width, without the multiples; the kind that is asked first comes first. None on a
+    sheet in letters, where bars would say nothing.
     """
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
@@ -80,10 +80,10 @@ def draw_counts(
 ) -> tuple[Figure, ...]:
     """The bars of a sheet that counts, each figure on its own linear scale.
 
-    A plot of growth comes first, if the topic has one. The factor of a part, which would answer the whole, is written
-    once the whole is typed. `longest` is the number that fills the width, by the last row of
-    the figure, in place of the largest in it. Without `shows_mismatches`, nothing shows parts that do not add up, or
-    lines that meet elsewhere.
+    A plot of growth comes first, if the topic has one and the sheet asks for numbers; it leaves out answers of 0. The
+    factor of a part, which would answer the whole, is written once the whole is typed. `longest` is the number that
+    fills the width, by the last row of the figure, in place of `longest_bars`. Without `shows_mismatches`, nothing
+    shows parts that do not add up, or lines that meet elsewhere.
     """
     numbers = {
         blank.tensor: answer.value if isinstance(answer, Answer) else answer
@@ -122,8 +122,9 @@ def _figure(
 ) -> Figure:
     """One figure: a bar for each row with its name on the left and its number on the right.
 
-    Parts begin where the one before ends, and are `factor` times as long as their number. If `shows_mismatches` and
-    everything is answered, an outline of the sum's length is drawn around a whole that differs from it.
+    Parts begin where the one before ends, and are `factor` times as long as their number; a row without an answer has a
+    bar of UNKNOWN_PX. If `shows_mismatches` and everything is answered, an outline of the sum's length is drawn around
+    a whole that differs from it.
     """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
     told = plan.factor if plan.whole and plan.whole.key in numbers else 1

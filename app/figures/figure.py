@@ -62,7 +62,10 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 
 
 def fast_replace(part: T, /, **values: Any) -> T:
-    """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times."""
+    """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times.
+
+    An edge forgets the `text_box` that it has worked out.
+    """
     copy: T = object.__new__(type(part))
     fields = vars(copy)
     fields.update(vars(part), **values)
@@ -71,14 +74,20 @@ def fast_replace(part: T, /, **values: Any) -> T:
 
 
 def fast_make(kind: type[T], /, **values: Any) -> T:
-    """A new part of a kind: its constructor in a third of the time; what `values` leave out has its default."""
+    """A new part of a kind: its constructor in a third of the time; what `values` leave out has its default.
+
+    A field with a default factory must be among them.
+    """
     part: T = object.__new__(kind)
     vars(part).update(values)
     return part
 
 
 def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
-    """Both ends of a side of a rectangle, from left to right or from top to bottom."""
+    """Both ends of a side of a rectangle, from left to right or from top to bottom.
+
+    "foot" is the left side, "over" and "beside" the right, "corner" the top; all other names are the bottom.
+    """
     x, y, width, height = rect
     match side:
         case "left" | "foot":

@@ -79,6 +79,7 @@ def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) ->
 
 
 def _column(pen: Pen, key: str, x: float) -> Sketch:
+    """A result on the base line with its labels, and above it its right operand, if it has one; both begin at x."""
     result = pen.labelled(pen.box(key, x, 0.0), "right", "bottom")
     above = pen.operand_above(key, x, 0.0)
     return pen.labelled(above, "over", "top") + result if above else result

@@ -171,10 +171,10 @@ class _Lane:
 
     @cached_property
     def products(self) -> tuple[_Product, ...]:
-        """The products of this lane in order; a right operand is on the side where it is in the whole flow.
+        """The products of this lane that the plan draws, in order.
 
-        Right operands are below and above the lane in turn, starting above; results of the same left operand in a row
-        have theirs on the same side.
+        Right operands are above and below the lane in turn, starting above; results of the same left operand in a row
+        have theirs on the same side. Products that are not drawn count, so that each is where it is in the whole flow.
         """
         products, is_above = list[_Product](), False
         for key in self.whole.results:
@@ -259,6 +259,7 @@ class _Lane:
         return operands
 
     def _near(self, product: _Product) -> float:
+        """The y of the side of a product's right operand that is next to the lane."""
         rect = self.operands[product.result].rect
         return rect.bottom if product.is_above else rect.y
 
@@ -413,7 +414,7 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield the arc between the inner sides of a product, to the shorter."""
+        """Yield the arc between the inner sides of a product; if they differ, it spans only the shorter length."""
         left, operand = columns[product.left].boxes[0].rect, columns[product.result].boxes[1].rect
         mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
@@ -497,9 +498,10 @@ class _Lane:
 
     @cached_property
     def _answered(self) -> dict[str, bool]:
-        """For each product, whether everything that the sheet asks for it is filled in, in the sheet's order.
+        """For each product that the sheet asks for, in its order, whether everything that it asks for it is filled in.
 
-        The input counts as a product, and a parameter as part of the product that it is the right operand of.
+        The input counts as a product, and a parameter as part of the product of this lane that it is the right operand
+        of. Products of the other lane are there, too, by their own boxes alone.
         """
         typed = self.pen.shapes.lengths
         answered = dict[str, bool]()

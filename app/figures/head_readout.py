@@ -179,7 +179,11 @@ def stage_title(stage: StageKey) -> str:
 
 
 def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
-    """What a stage shows, true of this model and text."""
+    """One or two sentences on what a stage shows, true of this model and text.
+
+    The scaled scores get a second one if all of them change by the same factor. The masked scores say it if nothing is
+    hidden, and the weights mention a learned sink if a row adds up to less than 99.5 %.
+    """
     rows, columns = numbers.scores.shape
     hidden = int((~numbers.mask).sum())
     match stage:
@@ -243,7 +247,10 @@ def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
-    """What a picture shows, for who can't see it: the stage, its size, and its most telling row or largest score."""
+    """What a picture shows, for who can't see it: the stage and its size, then of weights the most telling row.
+
+    Of products and scores it is the largest that is not hidden; "rest" has neither.
+    """
     import numpy as np
 
     values, hidden = stage_numbers(numbers, stage)
@@ -264,7 +271,10 @@ def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
 
 
 def row_queries(numbers: HeadNumbers) -> tuple[int, ...]:
-    """The query that each row of the picture leads to: in a reduced one, the one with the largest weight."""
+    """The query that each row of the picture leads to: in a reduced one, the one with the largest weight of its rows.
+
+    Weights on the first key don't count, unless it is the only one.
+    """
     starts, side = _drawn(numbers).row_starts, _drawn(numbers).row_starts.step
     later = numbers.weights[:, 1:] if len(numbers.keys) > 1 else numbers.weights
     return tuple(start + int(later[start : start + side].max(axis=1).argmax()) for start in starts)
@@ -315,6 +325,7 @@ def _drawn(numbers: HeadNumbers) -> Cells:
 
 
 def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
+    """The token of each cell, or its first and last token where a cell stands for several, as they are spoken."""
     ends = [min(start + starts.step, len(tokens)) - 1 for start in starts]
     return tuple(
         spoken(tokens[start]) if start == end else f"{spoken(tokens[start])} … {spoken(tokens[end])}"
@@ -372,7 +383,10 @@ def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_ke
 
 
 def _score_steps(numbers: HeadNumbers, query: int, key: int, places: int) -> Iterator[tuple[str, str]]:
-    """Yield what turns q · k into its score, and what each step comes to: scale, position bias, softcap."""
+    """Yield what turns q · k into its score, and what each step comes to: scale, position bias, softcap.
+
+    Each is there only if the model has it.
+    """
     scale, width = numbers.scale, numbers.queries.shape[1]
     value, score = float(numbers.products[query, key]) * scale.factor, float(numbers.scores[query, key])
     texts = {

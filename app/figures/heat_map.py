@@ -175,7 +175,10 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row."""
+    """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row.
+
+    Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its numbers are.
+    """
     import numpy as np
 
     rows, columns = values.shape
@@ -208,7 +211,11 @@ def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
 
 
 def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
-    """The drawing of a stage, queries from top to bottom and keys from left to right."""
+    """The drawing of a stage, queries from top to bottom and keys from left to right.
+
+    The stage "rest" leaves out the first key. A single row is drawn at least 24 pixels high. If phones need larger
+    letters, every label is drawn in both sizes, and the screen shows one of them.
+    """
     drawn = cells(*stage_numbers(numbers, stage))
     key_tokens = numbers.key_tokens[1:] if stage == "rest" else numbers.key_tokens
     is_share = stage in ("weights", "rest")
@@ -413,12 +420,12 @@ def _add_ramp(
 
 
 def _label_step(size: float, cell: float) -> int:
-    """Every which label is written, so that they don't touch: a size of type, and the length of a cell."""
+    """How many cells there are from one label to the next, so that labels of a size of type don't touch; at least 1."""
     return math.ceil(size * 1.15 / cell)
 
 
 def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
-    """The width that the labels which are written take at a side, at most GUTTER_PX."""
+    """The width that the labels which are written take at a side, at most GUTTER_PX, and 8 px more."""
     written = (text for index, text in labels.items() if index % _label_step(LABEL_PX, cell) == 0)
     return min(GUTTER_PX, room * max(map(label_px, written))) + 8
 
@@ -440,6 +447,7 @@ def _rect_path(rect: Rect) -> str:
 
 
 def _text(label: Label) -> str:
+    """A label as an SVG text element; a turned one reads upwards."""
     at = f'x="{label.x:.1f}" y="{label.y:.1f}"'
     if label.turned:
         at = f'transform="translate({label.x:.1f} {label.y:.1f})rotate(-90)"'
@@ -457,7 +465,7 @@ def _pixels(rect: Rect) -> tuple[int, int, int, int]:
 
 
 def _write(image: Image.Image, label: Label) -> None:
-    """Write a label into a PNG."""
+    """Write a label into a PNG; one with a letter that the font lacks becomes "#"."""
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(label.size * PNG_SCALE)

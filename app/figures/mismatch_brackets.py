@@ -51,7 +51,7 @@ def brackets_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[Mismatch
 
 
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
-    """The bracket of one such pair, at the nearest two places; () if the figure doesn't draw both.
+    """The bracket of two sides that should be equal and are not, where they are nearest; () if one of them isn't drawn.
 
     An output that cannot be added to the input is compared with its outline, if it has one.
     """

@@ -191,7 +191,10 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width for a figure's matrices, without labels and space; at least MIN_CONTENT_PX, or 120 px for decks."""
+        """The width for a figure's matrices, without labels and space; at least MIN_CONTENT_PX, or 120 px for decks.
+
+        In a flow it is always MAX_FLOW_PX.
+        """
         if plan.layout == "flow":
             return MAX_FLOW_PX
         if plan.layout == "decks":

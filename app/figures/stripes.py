@@ -140,7 +140,10 @@ class _Stripes:
         return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
 
     def _is_all(self, key: str) -> bool:
-        """Whether as many columns were typed as the input has, and those are the columns of all heads."""
+        """Whether as many columns were typed as the input has, and those are the columns of all heads.
+
+        Never where the drawing must not give mismatches away, or with a single head.
+        """
         shapes, sizes = self.pen.shapes, self.pen.shapes.variant.sizes
         if not (shapes.shows_mismatches and self._columns(key) == self._columns(self.plan.left) == sizes["d"]):
             return False
@@ -198,7 +201,11 @@ class _Stripes:
         return shapes.variant.wording.say("drawing", "stripes" if heads > 1 else "one-stripe", heads=written)
 
     def _layer_box(self, box: Box, key: str) -> Box:
-        """A matrix of all heads with lines between them, and this head's stripe as its part, or all of it."""
+        """A matrix of all heads with lines between them, and this head's stripe as its part, or all of it.
+
+        It is not hatched. Stripes that would be too small have no lines, and a letter that has no room inside is left
+        out.
+        """
         heads, (x, y, width, height) = self._heads(key), box.rect
         stripe = width / heads
         at = self._heads("queries") // 3 * heads // self._heads("queries")

@@ -60,7 +60,11 @@ def wait_for_device(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes a run can take on a device, on cuda with what torch has reserved and not used; None for meta."""
+    """Bytes that a run can take on a device; None for meta.
+
+    On cuda this is the free memory and what torch has reserved but doesn't use, on mps what Apple recommends at most
+    less what torch uses.
+    """
     if device == "meta":
         return None
     if device == "cpu":

@@ -57,7 +57,10 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw W_K, W_V, biases and the gain of keys, if any; a comment says which heads share them."""
+    """Yield lines that draw W_K and W_V of a key/value head, then its biases and the gain of its keys, if any.
+
+    A comment says which query heads share it, if it is more than one.
+    """
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
     if group > 1:
@@ -131,6 +134,9 @@ def _bias_lines(a: Architecture, projection: str, width: str) -> Iterator[Progra
 
 
 def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine]:
-    """The line that makes the gain of the RMSNorm of queries ("Q") or keys; none without such a norm."""
+    """The line that makes the gain of the RMSNorm of queries ("Q") or keys ("K"), if the model has one.
+
+    A norm after RoPE has no gain.
+    """
     if a.qk_norm in ("per-head", "all-heads"):
         yield gain(f"g_{letter}", width)

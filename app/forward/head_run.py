@@ -77,7 +77,11 @@ def run_sheet(runner: RandomHeads, variant: Variant, **options: Any) -> HeadRun:
 
 
 def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]:
-    """What `run_sheet` runs: the architecture, the number of tokens, and topic and decoder tokens by their names."""
+    """What `run_sheet` runs: the architecture, the number of tokens, and `run_head`'s `topic` and `decoder_tokens`.
+
+    The architecture is the sheet's, with its simplifications, for a layer, and the real model's for one head. The
+    decoder's tokens are there only if the topic has two texts.
+    """
     topic = variant.worksheet.topic
     options: dict[str, Any] = {"topic": topic}
     if TOPICS[topic].reads_two_texts:
@@ -118,7 +122,11 @@ def run_checkpoint(runner: RealHeads, source: str, text: str, **options: Any) ->
 
 @contextmanager
 def _failures_told(*, is_real: bool = False) -> Iterator[None]:
-    """Raise HeadNotRun for what goes wrong inside: see `run_architecture`. `is_real` is said of a checkpoint's head."""
+    """Turn what goes wrong inside into HeadNotRun, with the sentence to show and the reason; other errors pass.
+
+    A ForwardError keeps its sentence and is "refused". A run that took too long or stopped gets a sentence of its own;
+    `is_real` says that it was of a checkpoint's head.
+    """
     try:
         yield
     except ForwardError as refusal:
@@ -131,7 +139,8 @@ def _failures_told(*, is_real: bool = False) -> Iterator[None]:
 def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
     """The sentence on why the runner has no result, by its reason, and what to try instead.
 
-    A head of a checkpoint, `is_real`, has no device that works out shapes alone, but layers below that take time.
+    For a head of a checkpoint, `is_real`, that is a shorter text or an earlier layer; else fewer tokens or the meta
+    device.
     """
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),

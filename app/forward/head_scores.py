@@ -83,7 +83,10 @@ def best_heads(scores: Sequence[HeadScore], pattern: Pattern, count: int) -> tup
 
 
 def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: Pattern) -> Iterator[HeadScore]:
-    """Yield the score of each head: the mean over rows of the weights in a pattern's places, for "back" the largest."""
+    """Yield the score of each head: the mean, over the rows that count, of the weights in a pattern's places in a row.
+
+    For "back" it is the largest single weight. Nothing if the text has no such place.
+    """
     import numpy as np
 
     places = _places(token_ids, pattern)
@@ -98,7 +101,11 @@ def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: 
 
 
 def _places(token_ids: Sequence[int], pattern: Pattern) -> np.ndarray:
-    """Which weights count, (N, N) of bool: a row of False is that of a query that does not count."""
+    """Which weights count, (N, N) of bool; a query with only False in its row does not count.
+
+    The first key counts in the pattern "first" alone, and the first query in none. "repeats" are the keys right after
+    an earlier occurrence of the query's token; "back" are the keys before the previous one that are no repeats.
+    """
     import numpy as np
 
     ids = np.asarray(token_ids)

@@ -73,7 +73,10 @@ class HiddenStates:
         self._values: OrderedDict[tuple[object, ...], tuple[Any, int]] = OrderedDict()
 
     def add(self, key: tuple[object, ...], value: object, size: int) -> None:
-        """Keep a value of `size` bytes, unless there is one of this key."""
+        """Keep a value of `size` bytes, and drop what was used longest ago until all values take at most `max_bytes`.
+
+        Does nothing if there is a value of this key, or if this one alone is too large.
+        """
         if key in self._values or size > self.max_bytes:
             return
         self._values[key] = value, size
@@ -90,7 +93,10 @@ class HiddenStates:
         return self._values[key][0]
 
     def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
-        """The weights of a layer, from those that are kept or from the file."""
+        """The weights of a layer, kept from an earlier call or read from the file.
+
+        Those of any other checkpoint are dropped. Which are kept for the next call, the class says.
+        """
         opened = checkpoint.name, checkpoint.revision
         if opened != self._opened:
             self._opened, self._weights = opened, {}

@@ -85,7 +85,8 @@ def _parameters_of(architecture: Architecture, kind: LayerKind) -> int:
 def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:
     """The bytes of biases and gains, and of a relative position bias with its distances and buckets.
 
-    Of a whole `layer`, or of one head with its key/value head; `element` is the bytes of one number.
+    They are those of a whole `layer`, or of one head with its key/value head, which leaves the output bias out.
+    `element` is the bytes of one number.
     """
     heads, groups = (a.H, a.G) if layer else (1, 1)
     widths = {"q": heads * a.d_h, "k": groups * a.d_h, "v": groups * a.d_v, "o": layer * a.d}

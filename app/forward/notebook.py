@@ -125,7 +125,10 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
 
 
 def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield the imports; with safetensors also where the checkpoint is, and the functions that read it."""
+    """Yield the imports and, unless the weights are from a GGUF file, where the checkpoint is and how to read it.
+
+    The revision is None unless it is a commit.
+    """
     decoding = ["from base64 import b64decode", "from zlib import decompress"]
     if head.parameters:
         yield from _code([*decoding, "", "from safetensors.torch import load"])
@@ -142,7 +145,10 @@ def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
 
 
 def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
-    """Yield the tokens with their ids; with safetensors, they are made anew and compared with the run's."""
+    """Yield a heading, then the tokens with their ids, and an assertion on how many they are.
+
+    Unless the weights are from a GGUF file, the cell also makes the ids anew from the text and compares them.
+    """
     yield _markdown("## " + _("The tokens"))
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
     rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
@@ -157,7 +163,7 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
 
 
 def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
-    """Yield one cell that makes `tensors` from the numpy arrays in it; Jupyter folds it."""
+    """Yield a heading and one cell that makes `tensors` from the numpy arrays in it; Jupyter folds that cell."""
     # Compressed weights of 4 bits take a fifth; level 9 gives no smaller file.
     packed = base64.b64encode(zlib.compress(_safetensors(carried), 6)).decode()
     yield _markdown("## " + _("What the run gave: {names}").format(names=", ".join(f"`{name}`" for name in carried)))
@@ -181,7 +187,10 @@ def _safetensors(arrays: Mapping[str, Any]) -> bytes:
 
 
 def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cell]:
-    """Yield a cell for each parameter of the program that is read from safetensors: as stored, then this head's."""
+    """Yield a heading, and a cell for each parameter of the program: as stored, then this head's. None for a GGUF file.
+
+    Parameters that no line of the program uses are left out. `asked` is as in `run_notebook`.
+    """
     if head.parameters:
         return
     used = {name for line in head.lines for name in line.names}
@@ -192,7 +201,10 @@ def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cel
 
 
 def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
-    """The rows that take one parameter of the head out of its file; `asked`, its stored shape is an assertion."""
+    """The rows that take one parameter of the head out of its file.
+
+    If `asked`, one of them asserts the shape in the file, with its lengths left for the reader to fill in.
+    """
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
         slices[part.dim] = f"{part.start}:{part.start + part.length}"
@@ -235,7 +247,10 @@ def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) 
 
 
 def _comparison_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield what the last token attends to, and the comparison of the last rows with those of the run."""
+    """Yield what the last token attends to, and a comparison with the run: last rows of the weights and of the output.
+
+    Only the last CHECKED_NUMBERS of each row are compared, within the TOLERANCE of the number format.
+    """
     variables = {line.makes: line.names[0] for line in head.lines if line.makes}
     weights, output = variables["weights"], variables["output"]
     yield _markdown("## " + _("What the last token attends to"))

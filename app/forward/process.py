@@ -141,7 +141,12 @@ class HeadRunner:
         check: Callable[[], object],
         on_progress: Callable[[Any], object] = lambda _content: None,
     ) -> object:
-        """Have a child do a job as soon as one is idle, and return its result or raise as `run` does."""
+        """Have a child do a job as soon as one is idle, and return its result.
+
+        The job runs on this process's device unless the options name one. Raises ForwardError if the job is refused,
+        RunTooLong after the time limit, RunnerFailed if the child fails or is lost, and what `check`, called again and
+        again, raises.
+        """
 
         def wait() -> None:
             if self._closed:
@@ -215,6 +220,7 @@ def _run_real_head(
 
 
 def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
+    """The device asked for, or the fastest one, with its name and `usable_share` of its free bytes, 0 for meta."""
     device = available_device(device)
     return DeviceHere(device, device_name(device), int(usable_share * (available_bytes(device) or 0)))
 

@@ -325,7 +325,10 @@ def _head_program(
 def _head_itself(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, device: str
 ) -> Iterator[ProgramLine]:
-    """Yield the lines of one head that has its input and its parameters: positions, then queries to output."""
+    """Yield the lines of one head that has its input and its parameters: positions, then queries to output.
+
+    The output is that of the head after W_O, without the bias b_O, which the layer adds once. `head` counts from 0.
+    """
     yield from _position_lines(a, sizes["N"], head, device)
     yield ProgramLine("", comment="The head itself")
     yield from _projection_lines(a, table)
@@ -399,6 +402,7 @@ def _cross_program(
 
 
 def _head_number_lines(a: Architecture, head: int, seed: int) -> Iterator[ProgramLine]:
+    """Yield the line that sets `seed`, `head` and `kv_head`, the key/value head that this query head reads."""
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
 
@@ -413,7 +417,7 @@ def _head_parameter_lines(a: Architecture, head: int, *, biased: bool = True) ->
 
 
 def _head_output_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield the last lines of one head: context and output, of which a layer adds the bias once."""
+    """Yield the last lines of one head: context and output, without the bias b_O, which a layer adds once."""
     for key, comment in (("context", ""), ("output", "b_O is left out: the layer adds it once" * ("o" in a.biases))):
         letter = table[key].letter
         code = "A @ V" if key == "context" else f"{table['context'].letter} @ W_O"
@@ -433,7 +437,10 @@ def _layer_program(
 
 
 def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
-    """Yield the lines of a layer that has its input, its parameters and the positions."""
+    """Yield the lines of a layer that has its input, its parameters and the positions: queries to output.
+
+    The output has its bias b_O. The last lines take the scores and weights of `head` out of those of all heads.
+    """
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
     yield from _norm_over_all_heads(a, "queries")
@@ -451,9 +458,10 @@ def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int],
 def _layer_beginning(
     a: Architecture, sizes: Mapping[str, int], device: str, dtype: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield what comes before all heads at once: sizes, random input and parameters, positions.
+    """Yield what comes before all heads at once: sizes, random input and parameters, and what positions decide.
 
-    With a size for B, there is a batch of inputs.
+    What positions decide are RoPE's angles and a position bias, if the model has them. With a size for B, there is a
+    batch of inputs.
     """
     batch = "B, " if "B" in sizes else ""
     yield ProgramLine("", comment=f"Sizes: {'inputs, ' if batch else ''}{_SIZES_OF_LAYER}")
@@ -476,9 +484,10 @@ def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
 def _split_heads_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], _head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of a layer whose heads are a dimension of each tensor: every tensor of the table in its order.
+    """Yield the program of a layer whose heads are a dimension of each tensor: every activation of the table in order.
 
-    Queries and keys are normalized and rotated once their heads are split, unless their norm is over all heads.
+    Queries and keys are normalized and rotated once their heads are split, unless their norm is over all heads. The
+    number of a head changes nothing, since the table has all heads.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield ProgramLine("", comment="The layer itself")

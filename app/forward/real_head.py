@@ -165,7 +165,10 @@ class RealHead:
     sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
-        """The keys with the largest weights of a query, at most so many, each with its weight; the largest first."""
+        """The keys with the largest weights of the query number `row`, each with its weight; the largest first.
+
+        At most `most`, and fewer if the mask hides some of them.
+        """
         weights = self.arrays["weights"][row]
         order = (-weights).argsort(kind="stable")[:most]
         return [(int(key), float(weights[key])) for key in order if self.mask[row, key]]
@@ -362,7 +365,10 @@ def _run(
 
 
 def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[TurnedPair, ...]:
-    """Pairs of the last token's query, spread evenly over all of them, as the lines of RoPE read and made them."""
+    """At most TURNED_PAIRS pairs of the last token's query, spread evenly, as the lines of RoPE read and made them.
+
+    None without RoPE, and for a model that normalizes queries after it.
+    """
     pairs = rotated_pairs(a)
     if not pairs or a.rotary is None or a.qk_norm == "after-rope":
         return ()
@@ -445,7 +451,10 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype: str, device: str) -> SdpaComparison:
-    """Run the plain head from Q, K and V to C and the fused kernel on the same, each twice, and compare them."""
+    """Run the plain head from Q, K and V to C and the fused kernel on the same, and compare results, times and memory.
+
+    The kernel gets a mask only if a window hides tokens; otherwise it is told that the head is causal.
+    """
     import torch
 
     queries, keys, values = made["Q"], made["K"], made["V"]

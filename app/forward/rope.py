@@ -109,6 +109,7 @@ def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Progra
     """Yield scaling "llama3": fast pairs keep their frequency, slow ones are divided by the factor, others are mixed.
 
     Fast are pairs that make at least "high_freq_factor" turns over the trained length, slow at most "low_freq_factor".
+    Raises ForwardError if a number is missing, or if the second of these is not the smaller one.
     """
     factor = _scaling_number(rotary, "factor")
     low, high = _scaling_number(rotary, "low_freq_factor"), _scaling_number(rotary, "high_freq_factor")
@@ -124,7 +125,7 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     """Yield scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pairs.
 
     The ramp begins at the pair with "beta_fast" turns over the trained length, 32 by default, and ends at that with
-    "beta_slow", 1 by default.
+    "beta_slow", 1 by default. Unless "truncate" is false, it begins and ends at whole pairs, rounded outward.
     """
     factor = _yarn_factor(architecture, rotary)
     fast, slow = (_scaling_number(rotary, name, usual) for name, usual in (("beta_fast", 32), ("beta_slow", 1)))
@@ -154,7 +155,8 @@ def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
 def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
     """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other.
 
-    It is the config's "attention_factor" if there is one; else 1 for a factor up to 1; else by the formula of the type.
+    It is the config's "attention_factor" if there is one; else 1 for a factor up to 1; else by the formula of the type,
+    for "yarn" also with "mscale" and "mscale_all_dim" if both are there.
     """
     scaling = scaling_type(rotary)
     if scaling not in {"yarn", "longrope"}:

@@ -216,7 +216,7 @@ def execute(
 
     lines: a program for this `device`. It seeds torch's global generator.
     given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
-    that would only make given ones does not run.
+    that prepares, and would only make given ones, does not run.
     rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
     take workspaces that are not the head's.
     """
@@ -247,7 +247,7 @@ def _compile(line: ProgramLine) -> Any:
 
 
 def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
-    """Whether every variable a line makes is replaced by a given tensor, so that the line need not run."""
+    """Whether a line makes variables, and all of them are replaced by given tensors, so that it need not run."""
     return bool(line.names) and set(line.names) <= replaced.keys()
 
 
@@ -281,6 +281,7 @@ def _execute_within_memory(
 
 
 def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
+    """The line with the shapes that its variables have at the end of the run."""
     return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
 
 

@@ -17,7 +17,7 @@ MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": beyond it all dist
 
 
 def needs_positions(a: Architecture) -> bool:
-    """Whether the scores of this model depend on the positions of the tokens: a mask, a window or ALiBi."""
+    """Whether lines of the scores read `position`: for a causal mask, a window or ALiBi, but not for T5's bias."""
     return a.causal or a.window is not None or a.position_bias == "alibi"
 
 

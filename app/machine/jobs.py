@@ -36,6 +36,7 @@ BEAT_S = 1.0  # between two signs of life of a job at work, at which it also lea
 POLL_S = 0.5  # between two looks of a runner for jobs that nothing has told it of
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two looks whether a job has ended
 RUNNERS_TTL_S = 5.0  # for which the list of runners is believed
+HOPELESS_AFTER_S = 60.0  # for which no runner could do a job: one that restarts is back by then
 
 log = logging.getLogger("attention_shapes")
 
@@ -290,7 +291,8 @@ class Jobs:
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
         self._threads = dict[JobKind, ThreadPoolExecutor]()
         self._server: threading.Thread | None = None
-        self._looks = list[tuple[float, tuple[Runner, ...]]]()  # the last two at the list of runners, and when
+        self._runners, self._listed_at = tuple[Runner, ...](), -RUNNERS_TTL_S
+        self._unmet_since = dict[int, float]()  # when a job, by its id, was first seen to wait without such a runner
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
         """Let jobs of a kind be queued, within `limits`; `work` does them here if this process has a runner for the
@@ -365,7 +367,7 @@ class Jobs:
         job = self._rows.find(key)
         if job and job.is_stalled and self._runner:
             self._wake(job.kind)
-        if job and job.is_overdue and self._refuse_if_hopeless(job):
+        if job and self._refuse_if_hopeless(job):
             return self._rows.find(key)
         return job
 
@@ -405,16 +407,16 @@ class Jobs:
         """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago; then
         `start`.
 
-        Before that, where jobs are left to runners, fail overdue jobs that no living runner can do, which takes
-        RUNNERS_TTL_S.
+        Between the two, where jobs are left to runners, overdue jobs fail that no living runner can do now, nor could
+        for the last HOPELESS_AFTER_S.
         """
         self._rows.delete_expired()
-        if overdue := () if self._runner else self._rows.overdue():
-            self._refuse_if_hopeless(overdue[0])  # a first look at the runners: it takes two
-            self._closed.wait(RUNNERS_TTL_S)
+        overdue = () if self._runner else self._rows.overdue()
         for job in overdue:
             speak(job.language)
             self._refuse_if_hopeless(job)
+        since = self._unmet_since
+        self._unmet_since = {job.id: since[job.id] for job in overdue if job.id in since}
         self.start()
 
     def close(self) -> None:
@@ -463,22 +465,24 @@ class Jobs:
                 self._closed.wait(POLL_S)
 
     def _refuse_if_hopeless(self, job: Job) -> bool:
-        """Let a job fail that no living runner can do, and return True; else, or if this process does jobs, False.
+        """Let a job fail that waits and that no living runner can do, and return True; else return False.
 
-        Two looks at the runners, RUNNERS_TTL_S or more apart, must both show that none can do it: after an outage of
-        the database none seems to live for a moment. So the first call returns False.
+        It must be overdue, and at each look within HOPELESS_AFTER_S the runners must have lacked what it needs: a
+        runner that restarts, or all of them after an outage of the database, is gone for some seconds only. Always
+        False where this process does jobs itself.
         """
-        if self._runner:
+        if self._runner or job.ending:
             return False
         at = time.monotonic()
-        looks = [look for look in self._looks if at - look[0] < 3 * RUNNERS_TTL_S]
-        if not looks or at - looks[-1][0] >= RUNNERS_TTL_S:
-            looks.append((at, self._rows.runners()))
-        self._looks = looks = looks[-2:]
-        unmet = [unmet_need(job, runners) for _at, runners in looks]
-        if len(unmet) < 2 or not all(unmet) or not unmet[-1]:
+        if at - self._listed_at >= RUNNERS_TTL_S:
+            self._runners, self._listed_at = self._rows.runners(), at
+        unmet = None if job.is_working else unmet_need(job, self._runners)
+        if unmet is None:
+            self._unmet_since.pop(job.id, None)
             return False
-        reason, problem = unmet[-1]
+        if at - self._unmet_since.setdefault(job.id, at) < HOPELESS_AFTER_S or not job.is_overdue:
+            return False
+        reason, problem = unmet
         self._rows.refuse(job, problem, reason)
         return True
 

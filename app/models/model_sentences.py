@@ -393,8 +393,9 @@ def layers_text(part: Summand, total: ParameterFormula) -> str:
 def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
     """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
 
-    The first is left out if no sizes are equal by chance, the second if all parameters are active; with an untied LM
-    head, it is followed by the number without the embedding table. The last says whether the longest input is a factor.
+    The first is left out if the formula uses no equality of sizes, the second if all parameters are active; with an
+    untied LM head, it is followed by the number without the embedding table. The last says whether the longest input is
+    a factor.
     """
     if total.equalities:
         equalities = ", ".join(

@@ -259,7 +259,7 @@ def _times(multiplier: str, sums: Sequence[str]) -> str:
 
 
 def in_brackets(text: str, parts: int) -> str:
-    """A sum in brackets, "(4·d·d + 4·d)", unless it is the only one of `parts` or a single product."""
+    """A sum in brackets, "(4·d·d + 4·d)", if it is one of several `parts`; any other text as it is."""
     return f"({text})" if " + " in text and parts > 1 else text
 
 

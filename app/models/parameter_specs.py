@@ -241,7 +241,7 @@ def vector(
 ) -> ParameterSpecs:
     """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}.
 
-    Here and in the functions below, tensors exist only in models that meet the condition `when`.
+    It exists under the condition `when`; `part` is what it is counted as.
     """
     shape = parse_shape(length)
     return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
@@ -252,7 +252,8 @@ def norm(
 ) -> ParameterSpecs:
     """The tensors of a normalization: its scale, and its bias under the condition `bias`, None for never.
 
-    They are called `name`.weight and `name`.bias. RMSNorm has no bias, LayerNorm mostly has one.
+    They are called `name`.weight and `name`.bias, and exist under the condition `when`. RMSNorm has no bias, LayerNorm
+    mostly has one.
     """
     scale = vector(f"{name}.weight", length, part, "scale", when=when)
     return scale if bias is None else scale + vector(f"{name}.bias", length, part, when=and_also(when, bias))
@@ -261,7 +262,10 @@ def norm(
 def embedding_table(
     name: str, rows: str, columns: str, part: ModelPart = ModelPart.TOKEN_TABLE, *, when: str = ALWAYS
 ) -> ParameterSpecs:
-    """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used."""
+    """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used.
+
+    It is called `name`.weight, and exists under the condition `when`; `part` is what it is counted as.
+    """
     shape = parse_shape(rows, columns)
     return (ParameterSpec(f"{name}.weight", shape, shape, part, "table", when),)
 
@@ -275,9 +279,9 @@ def tensor(
     in_out_shape: str | None = None,
     when: str = ALWAYS,
 ) -> ParameterSpecs:
-    """Any other tensor, its axes separated by commas in their stored order.
+    """Any other tensor, its axes separated by commas in their stored order; it exists under the condition `when`.
 
-    `in_out_shape` has them in the order in which x·W reads them, None if that is the same.
+    `in_out_shape` has the axes in the order in which x·W reads them, None if that is the same.
 
     Example: tensor("conv.weight", "d, d, 3", ModelPart.CONVOLUTION)
     """
@@ -289,7 +293,8 @@ def tensor(
 def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transposed: bool = True) -> ParameterSpecs:
     """One matrix of each of the E experts, all in one tensor (Shazeer et al., arXiv:1701.06538); a token meets k.
 
-    The tensor is E × rows × columns in the orientation of x·W, and stored as E × columns × rows if `transposed`.
+    The tensor is E × rows × columns in the orientation of x·W, and stored as E × columns × rows if `transposed`. It
+    exists under the condition `when`, and has no bias.
     """
     stored_shape = f"E, {columns}, {rows}" if transposed else f"E, {rows}, {columns}"
     return tensor(name, stored_shape, ModelPart.EXPERTS, in_out_shape=f"E, {rows}, {columns}", when=when)

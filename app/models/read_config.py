@@ -246,6 +246,7 @@ def _layers(
 
 
 def _existing(parameters: ParameterSpecs, flags: frozenset[str]) -> ParameterSpecs:
+    """The tensors whose conditions the flags meet, in their order."""
     return tuple(parameter for parameter in parameters if condition_met(parameter.when, flags))
 
 
@@ -288,8 +289,9 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[int | None]) -> Sequence[Rotary | None]:
     """The rotary positions of each layer of a stack, whose windows are given; None for a layer that rotates nothing.
 
-    Layers with a window have another base if the family's RotaryRule has a default for it. The rule may name the layers
-    that rotate, or only those with a window, if there are any.
+    All are None if the family has no RotaryRule, or the model's flags don't meet its `when`. Layers with a window have
+    another base if the rule has a default for it. The rule may name the layers that rotate, or only those with a
+    window, if there are any.
     """
     rule, config = model.family.rotary, model.config
     if rule is None or not condition_met(rule.when, model.flags):
@@ -340,6 +342,9 @@ def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: An
 
 
 def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
-    """The parts of attention that a run cannot compute: the family's whose conditions are met, then LayerNorm."""
+    """The parts of attention that a run cannot compute, as noun phrases.
+
+    First those of the family whose conditions are met, then LayerNorm on queries and keys, if the model has that.
+    """
     parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
     return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

@@ -75,7 +75,7 @@ def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values
 
 
 def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides that must be equal to add the output to the input; () for a table without an input or output."""
+    """The sides that must be equal to add the output to the input; [] for a table without an input or output."""
     before, after = ADDED_BACK
     if not {before, after} <= table.equal_sides.keys():
         return []

@@ -71,7 +71,7 @@ class Operation:
     arrow: ClassVar[str] = "→"  # drawn before the result
 
     def __post_init__(self) -> None:
-        """Refuse a pattern that doesn't fit."""
+        """Raise ValueError for a pattern that no such operation has, or with a group of sides too few or too many."""
         name = f"{type(self).__name__}({self.of})"
         if len(_sides(self.pattern)) != len(self.operands) + 1:
             raise ValueError(
@@ -156,6 +156,7 @@ class Operation:
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
+        """Whether an operation of this class can have this pattern; in general, one with any operand can."""
         return bool(self.operands)
 
 
@@ -479,6 +480,7 @@ class WrongView(Operation):
         return f"{{{self.of}}}.view({shape})"
 
     def _fits(self) -> bool:
+        """Whether the result has the axes of its one operand, each on its own, in another order."""
         return (
             len(self.operands) == 1
             and self.sides != _flat(self.operand_sides[0])
@@ -636,6 +638,7 @@ class Convolve(Operation):
     activated: bool = False
 
     def code(self, shape: str = "…") -> str:
+        """A call of conv1d or conv2d, by the number of sides; stride and padding are named where they matter."""
         given, kernel = self.operands
         text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
         text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")

@@ -115,7 +115,7 @@ def _letters(side: _Side) -> Iterator[_Side]:
 
 
 def _fits(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether operands have as many names as sides, at most as many with an ellipsis, and the result none besides."""
+    """Whether operands have as many names as sides, with an ellipsis at most as many, and the result has no others."""
     *operands, result = sides
     return set(result) <= {_ELLIPSIS}.union(*operands) and _have_ranks(operands, ranks)
 
@@ -128,6 +128,7 @@ def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
 
 
 def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
+    """Whether each operand has as many sides as its rank says; an ellipsis stands for any number of them, or none."""
     return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
         for each, rank in zip(operands, ranks, strict=True)

@@ -316,7 +316,7 @@ Asked = Tensor | Count | OneOf | Joint
 
 
 def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
-    """The fields that a sheet in symbols is answered in symbols: not choices, dimensions and words."""
+    """The fields that are answered in symbols on a sheet in symbols: all but choices, dimensions and words."""
     if isinstance(asked, OneOf):
         return ()
     if isinstance(asked, Joint):
@@ -341,7 +341,7 @@ class TensorTable:
     questions: tuple[OneOf | Joint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check every operation against the shapes."""
+        """Raise ValueError for an operation that doesn't fit the shapes, and for two tensors with one key."""
         before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
         alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
         for tensor in self.tensors:

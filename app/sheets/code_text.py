@@ -48,7 +48,11 @@ class CodeShown:
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
-    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet."""
+    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet.
+
+    It has a witness if its bug raises no error. The author's caption is for the error if there is one, else for the
+    witness.
+    """
     case = variant.problem.case
     if case is None:
         return None
@@ -66,6 +70,10 @@ def code_shown(variant: Variant) -> CodeShown | None:
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
+    """What a probe shows, with the author's caption, if there is one, in place of the usual; None without a witness.
+
+    The cells are numbers if the probe measures something, else they are marked or empty.
+    """
     if witness is None:
         return None
     words = variant.topic_wording.code
@@ -94,7 +102,8 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 def option_text(variant: Variant, row: str, option: int) -> str:
     """What an option of a choice says: its text, a pattern, a line of code, that no line is wrong, or a reason.
 
-    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected.
+    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected. The
+    author's reason, if there is one, replaces the right one.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
@@ -127,7 +136,10 @@ def answer_in_words(variant: Variant, row: str) -> str:
 
 
 def code_reason(variant: Variant, row: str) -> str:
-    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair."""
+    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair.
+
+    Which line is wrong is also told by what the probe would show of a right program, if there is a witness.
+    """
     case, words = _case(variant), variant.topic_wording.code
     if _table(variant).line_of(row):
         return words["traced"]

@@ -86,7 +86,7 @@ def write_code(
 
 
 def check_letters(worksheet: str, model: str, tokens: int, decoder_tokens: int | None, key: Mapping[str, int]) -> str:
-    """Two letters that depend on worksheet, model, tokens and every number of the answer key."""
+    """Two letters that depend on worksheet, model, tokens, decoder tokens and every number of the answer key."""
     answers = (f"{box}={number}" for box, number in key.items())
     return short_hash("/".join((worksheet, model, str(tokens), str(decoder_tokens), *answers)), 2)
 

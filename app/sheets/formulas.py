@@ -25,10 +25,11 @@ class FormulaPiece(NamedTuple):
 
 
 def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
-    """The formula of a tensor or count in the sheet's notation, cut into symbols and text; empty for a given matrix.
+    """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
 
-    Tensors appear by letter, sizes by symbol, other counts by the name of their row. With tokens as columns, the
-    factors of a product come in reverse order. Raises KeyError for an unknown key.
+    It is empty for a given matrix and for a question. Tensors appear by letter, sizes by symbol, other counts by the
+    name of their row. With tokens as columns, the factors of a product come in reverse order. Raises KeyError for an
+    unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """

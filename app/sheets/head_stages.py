@@ -80,6 +80,11 @@ def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple
 
 
 def _stages(model: Model, wording: Wording, tokens: int, head: int) -> Iterator[HeadStage]:
+    """Yield the stages that the model has.
+
+    A stage is left out if its topic cannot ask for it in this model, or has no blank for it; but the softmax falls back
+    on the topic of a single head. The rotation has no sheet.
+    """
     for key, title in stage_titles().items():
         if key == "rope":
             if model.architecture.rotary:
@@ -98,6 +103,10 @@ def _stages(model: Model, wording: Wording, tokens: int, head: int) -> Iterator[
 
 
 def _rows(key: StageKey, rows: tuple[str, ...], architecture: Architecture, head: int) -> tuple[str, ...]:
+    """The rows that a stage asks for.
+
+    Those of "file" include the shared key/value head only if `head` is the first query head that reads it.
+    """
     is_first = head % (architecture.H // architecture.G) == 0
     return tuple(row for row in rows if key != "file" or is_first or row not in _OF_SHARED_HEAD)
 

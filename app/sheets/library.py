@@ -88,9 +88,10 @@ class Library:
         return Library(chosen, self.models, self.wording)
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
-        """The library with these worksheets and models as well; it is itself if there are none.
+        """The library with these worksheets and models as well; it is itself if that adds nothing.
 
-        The latest are cached, with their sheets: the same worksheets and models give the same library.
+        A worksheet replaces one with its key; a model whose key the library has is left out. The latest are cached with
+        their sheets, so that the same worksheets and models give the same library.
         """
         sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)
         if not sheets and not added:

@@ -264,7 +264,10 @@ def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
 
 
 def _read_negative_dimension(text: str, dims: int) -> Answer | Unreadable | None:
-    """A dimension that is counted from the last of `dims`, as its number from 0; None for any other text."""
+    """A dimension that is counted from the last of `dims`, as its number from 0; None for any other text.
+
+    Unreadable if it is counted back beyond the first.
+    """
     written = normalize_signs(text).replace(" ", "")
     if not (_WHOLE.fullmatch(written) and int(written) < 0):
         return None

@@ -103,6 +103,10 @@ class _Writer:
     in_letters: bool
 
     def reason(self, key: str) -> Reason:
+        """The reason of a row, as `row_reason` says: of a program's row, of a question, of a count, else of a tensor.
+
+        Only the reasons of counts and tensors have a working; a tensor's text begins with its shape.
+        """
         if self.variant.problem.case:
             return self._of_code(key)
         if isinstance(self.variant.table.askable.get(key), OneOf):
@@ -165,6 +169,7 @@ class _Writer:
         return self._say("given", sides=self._and([self._given_side(side) for side in self._in_order(tensor)]))
 
     def _given_side(self, side: Blank) -> str:
+        """One side of a given tensor: "one row for each token" for tokens, else its size in words or in symbols."""
         length = self.variant.table[side.tensor].expression(side.field)
         is_tokens = str(length) in ("N", "M") or not length.symbols
         if is_tokens and (thing := self._thing(side)) and not self.variant.has_dimensions:
@@ -301,7 +306,7 @@ class _Writer:
     # A small case
 
     def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The row of a box with these numbers, in one form; None if one isn't whole; see `small_case`."""
+        """The row of a box with these numbers, in one form; None if one of them isn't whole."""
         entry = self.variant.table.sized(blank.tensor)
         try:
             if isinstance(entry, Count):
@@ -311,7 +316,11 @@ class _Writer:
             return None
 
     def _tensor_in_small(self, tensor: Tensor, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The product that a tensor comes from, its shape or one side, or how many parameters there are."""
+        """The product that a tensor comes from, its shape or one side, or how many parameters there are.
+
+        For a number of parameters, the form "working" is the product of the lengths, every other its result. Only a
+        tensor with two sides is shown as the product of its operands.
+        """
         if blank.field == "count":
             whole = tensor.expression("count")
             text = self._equation(tensor.shape, " · ", whole) if form == "working" else self._amount(whole)
@@ -328,7 +337,7 @@ class _Writer:
         return self._case(symbols, self._working(tensor) if is_product else shape)
 
     def _count_in_small(self, count: Count, form: CaseForm) -> SmallCase | None:
-        """What a count comes to, or its sum, with small numbers for the sizes and counts that its formula names."""
+        """What a count comes to, or in the form "working" its sum, with small numbers for what its formula names."""
         names = self._names(count.formula)
         if form != "working" or not names:
             result = format_number(count.size("count", self.numbers))
@@ -341,7 +350,10 @@ class _Writer:
         return writer._case(names, writer._sum(count) or format_number(writer._total(count)))
 
     def _case(self, names: Iterable[str], text: str) -> SmallCase | None:
-        """The case of these names, sizes of one name only once and in the order of the wording."""
+        """The case of these names with their numbers; names that the notation writes alike count once.
+
+        None without a size, and for more than MAX_SIZES_OF_CASE.
+        """
         sharing = without_own_name(self.variant.sizes)
         used = {ONE_NAME[name] if name in sharing else name for name in names}
         sizes = {name: number for name, number in self.numbers.items() if name in used}

@@ -117,9 +117,9 @@ def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]
 def possible_lengths(sheet: Variant) -> range:
     """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take.
 
-    Without a range they are from 12 to 199, or only the sheet's if no blank depends on it or a sentence has that many;
-    of a model with one length, always only that. If possible, only multiples of the topic's step. Raises TokensError if
-    the range begins above what the model can take.
+    Without a range they are from 12 to 199, fewer than the model can take at most, or only the sheet's if no blank
+    depends on it. They are only the sheet's, too, if a sentence has that many, or the model takes no other number. If
+    possible, only multiples of the topic's step. Raises TokensError if the range begins above what the model can take.
     """
     first, last, longest = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, _longest_input(sheet)
     is_the_same = bool(sheet.worksheet.sentence) or (first is None and not _asks_for("N", sheet))

@@ -71,7 +71,11 @@ def boxes_of(variant: Variant, row: Row) -> list[str]:
 
 
 def _program_json(variant: Variant) -> dict[str, Any] | None:
-    """The program of a sheet: its lines, the shape of each input, the line that stops it (0: none), and the error."""
+    """The program of a sheet: its lines, the shape of each input, the line that stops it (0: none), and the error.
+
+    "caption" is the author's about the error, "witness" what a program that runs to its end shows. None without a
+    program.
+    """
     if (code := code_shown(variant)) is None:
         return None
     witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}

@@ -348,8 +348,8 @@ class SheetText:
     def _named_symbols(self) -> Iterator[tuple[str, str]]:
         """Yield what the symbols mean on a sheet answered in symbols: ("T", "number of tokens").
 
-        Only those that its answers need, d, and H, d_h and its parts if the description speaks of heads; G, d_v and
-        d_rot only if they differ from H and d_h.
+        They are in the wording's order. Only those that its answers need, d, and H, d_h and its parts if the
+        description speaks of heads; G, d_v and d_rot only if they differ from H and d_h.
         """
         sizes = self.problem.sizes
         notation = (IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]).for_sizes(sizes)
@@ -406,6 +406,7 @@ class _LocalLayers:
 
 
 def _numbers_in(*texts: str) -> tuple[int, ...]:
+    """The whole numbers that stand alone in these texts, in their order: not the 7 of 7B or of 2.7."""
     return tuple(_number(match[0]) for text in texts for match in _NUMBER_ALONE.finditer(text))
 
 

@@ -46,7 +46,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     libraries = [Library({sheet.key: each}, models, variant.wording) for each in dict.fromkeys((of_any_length, sheet))]
 
     def drawn() -> Iterator[tuple[tuple[int, bool, bool, int, int], Variant]]:
-        """Each candidate with how good it is."""
+        """Yield each sheet on which some asked row may be told, with how good it is; most is best."""
         for model, library in product(models, libraries):
             for draw in range(DRAWS):
                 numbers = random_numbers(f"{sheet.key}/{model}/{seed}/{draw}")
@@ -68,7 +68,10 @@ def _facts(variant: Variant) -> frozenset[object]:
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:
-    """The rows of a sibling whose answers tell none of the sheet's; see above."""
+    """The rows of a sibling that may be told: no box of theirs has the same answer as on the sheet.
+
+    Answers that depend on no number, on neither sheet, are not compared.
+    """
     right = variant.problem.answers
 
     def tells(blank: Blank) -> bool:

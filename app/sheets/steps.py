@@ -54,6 +54,7 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
 
 
 def _matrix(variant: Variant, key: str) -> _Matrix:
+    """A matrix with its letter, shape and formula; the shape is turned around where tokens are columns."""
     lengths = [side.size(variant.sizes) for side in variant.table[key].shape]
     if variant.worksheet.tokens_are == "columns":
         lengths.reverse()

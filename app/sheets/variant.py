@@ -215,8 +215,8 @@ class Variant:
     def fields(self) -> tuple[BlankField, ...]:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, and counts.
 
-        Rows of other questions, whose boxes are in a line of their own, add none.
-        A row that asks only for a count adds no column, unless all rows do.
+        A row that asks only for a count adds no column, unless all rows do. Nor does a question, whose boxes are in a
+        line of their own.
         """
         in_columns = [row for row in self.rows if not self.is_question(row)]
         rows = [row for row in in_columns if row.fields != ("count",)] or in_columns

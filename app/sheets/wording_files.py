@@ -118,6 +118,7 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
 
 
 def _differences(place: Place, keys: Collection[str], expected: Collection[str]) -> Iterator[tuple[Place, str]]:
+    """Yield each of the keys that is not expected, then each expected one that is missing, both at this place."""
     yield from (((*place, key), _("there is nothing with this key")) for key in keys if key not in expected)
     yield from (((*place, key), _("this is missing")) for key in expected if key not in keys)
 
@@ -136,6 +137,7 @@ def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
 
 
 def _read_if_there(path: Path) -> dict[str, Any]:
+    """The contents of a TOML file, {} if it does not exist; raises WorksheetError as `read_toml` does."""
     return read_toml(path) if path.exists() else {}
 
 

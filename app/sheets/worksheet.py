@@ -365,10 +365,12 @@ class Worksheet:
     frozen_bug: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a range of tokens with one end or that ends before it begins, and a bug where the topic has none.
+        """Refuse a range of tokens with one end or that ends before it begins, and settings that don't go together.
 
-        A sentence is refused on a topic that is not about one head, and without a checkpoint; and with it a range of
-        tokens, and models to draw from. Without a sentence, a checkpoint, layer or head is refused.
+        Where the topic has no bugs, a bug, its caption or its reason is refused. Where it has, a bug that is none of
+        them is refused, unless it is frozen, and a reason if nothing is wrong in the program. A sentence is refused on
+        a topic that is not about one head, and without a checkpoint; and with it a range of tokens, and models to draw
+        from. Without a sentence, a checkpoint, layer or head is refused.
         """
         first, last = self.tokens_from, self.tokens_to
         if (first is None) != (last is None):

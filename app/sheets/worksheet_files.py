@@ -59,6 +59,7 @@ def load_models(folder: Path, language: str = ENGLISH) -> dict[str, Model]:
 
 
 def _read_models(folder: Path) -> dict[str, Model]:
+    """The models of a folder by key, in the order that `load_library` describes, once the language is set."""
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     return {model.key: model for model in by_name}
 

@@ -262,18 +262,23 @@ class JobTable(QueryBase):
 
         All in one transaction, but for the pieces of a large result; a `result` that is a function is called in it.
         `problem` is the sentence for a job that has failed, cut after MAX_PROBLEM characters; `reason` is the same as a
-        word. However it ended, its runner has done one job more.
+        word. Whatever the ending that is stored, its runner has done one job more.
         """
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
         """Store each whole piece of a result in its own transaction; then the rest, or what a function stores, with the
         ending.
+
+        Of a job that has ended meanwhile nothing is stored: one that was deleted has no sentence any more.
         """
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
         for number, piece in enumerate(pieces):
-            self._store_piece(job, number, piece)
+            with self.transaction():
+                if not self._update(job, heard_at=self._time()):
+                    return
+                self._store_piece(job, number, piece)
         ended = {"ending": ending, "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
         done_by = sa.update(runners).where(runners.c.name == job.runner)
 
@@ -300,7 +305,12 @@ class JobTable(QueryBase):
         """
         waits = (jobs.c.id == job.id, _OPEN, ~self._works())
         failed = {"ending": "failed", "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
-        self._execute(sa.update(jobs).where(*waits).values(heard_at=self._time(), **failed))
+
+        def within(connection: sa.Connection) -> None:
+            self._lock_queue(connection, job.kind)
+            connection.execute(sa.update(jobs).where(*waits).values(heard_at=self._time(), **failed))
+
+        self.in_transaction(within)
 
     def cancel(self, job: Job) -> bool:
         """End a job that waits or is at work, which its process then notices; False for one that has ended already.
@@ -355,7 +365,7 @@ class JobTable(QueryBase):
         return arguments
 
     def delete(self, job: Job) -> None:
-        """End a job, whatever it is doing, and delete its arguments, what it is about, and its result.
+        """End a job, whatever it is doing, and delete its arguments, its problem, what it is about, and its result.
 
         Nobody can find it any more. The rest of its row stays as long as that of any other: otherwise a client who
         deletes each job at its end would always come first, and start any number of them within an hour.
@@ -467,13 +477,13 @@ class JobTable(QueryBase):
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
     def _without_content(self) -> dict[str, Any]:
-        """The values of a job's row without what was typed, and with a random key, by which nobody finds it."""
+        """The values of a job's row without what was typed, which a problem may quote, and with a random key."""
         sqlite, postgresql = (
             sa.func.hex(sa.func.randomblob(16)),
             sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text)),
         )
         random = postgresql if self._is_postgresql else sqlite
-        return {"key": _FORGOTTEN + sa.func.substr(random, 2, 31), "about": {}, "arguments": {}}
+        return {"key": _FORGOTTEN + sa.func.substr(random, 2, 31), "about": {}, "arguments": {}, "problem": ""}
 
 
 def _job(row: Any) -> Job:

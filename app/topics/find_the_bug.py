@@ -80,7 +80,10 @@ def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicError:
-    """The TopicError for what refuses a bug; if the proposed number of tokens is refused, too, the one for that."""
+    """The TopicError for what refuses a bug, with the number of tokens that it proposes, if it proposes one.
+
+    If that number is refused, too, it is the error for that one, without a proposal.
+    """
     if error.tokens is None:
         return TopicError(str(error))
     try:
@@ -146,7 +149,7 @@ def _first_table(architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _with_sides(sides: int) -> TensorTable:
-    """A table with all that a sheet can ask for, in which the shapes have this many sides."""
+    """A table with all that a sheet can ask for, in which the shapes have this many sides: only its keys are used."""
     return TensorTable(
         "find-the-bug",
         tuple(Tensor(row, "", (ONE,) * sides, "hidden") for row in SHAPES),

@@ -63,7 +63,10 @@ INDEX_NOTATION = replace(_PLAIN, tensors=tuple(each for each in _PLAIN.tensors i
 
 
 def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
-    """Over which axes the pattern of a tensor sums: one of the texts, of which "" is none."""
+    """The question over which axes the pattern of a tensor sums: `right` is the number of the right text, from 1.
+
+    The text "" stands for no axis.
+    """
     made_by = table[key].made_by
     call = made_by.code() if made_by else ""
     return OneOf(f"summed_in_{key}", tuple(range(1, len(texts) + 1)), right, texts=texts, call=call)
@@ -72,7 +75,8 @@ def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
 def _questions(table: TensorTable) -> Iterator[OneOf]:
     """Yield which axes patterns sum over, then patterns to be written, the right one first.
 
-    The misconceptions in app/misconceptions/groups/dimensions.py name the others by their places.
+    A table without grouped scores has no patterns for repeating keys and for grouped queries. The misconceptions in
+    app/misconceptions/groups/dimensions.py name the wrong patterns by their places.
     """
     has_groups = "repeated_keys" in table.by_key
     keys, values = ("repeated_keys", "repeated_values") if has_groups else ("keys_by_head", "values_by_head")
@@ -129,7 +133,10 @@ def _questions(table: TensorTable) -> Iterator[OneOf]:
 
 
 def _index_notation_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The tensors and questions; of groups only if there are several, each of several query heads."""
+    """The tensors and questions. Keys and values are repeated only if G is below H.
+
+    Queries with a dimension of groups, and their patterns, are there only if, besides, G is above 1.
+    """
     table = INDEX_NOTATION if architecture.G == architecture.H else GROUPED_INDEX_NOTATION
     if architecture.G == 1:
         table = replace(table, tensors=tuple(each for each in table.tensors if each.key not in _OF_GROUPS))

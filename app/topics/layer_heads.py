@@ -43,7 +43,7 @@ class LayerHeads:
     table: TensorTable = GROUPED_THREE_DIMENSIONS
 
     def slab(self, key: str) -> tuple[int, int]:
-        """(rows, columns) of a whole matrix."""
+        """(rows, columns) of a whole matrix, its heads next to each other; of the context, after they are joined."""
         rows, columns = self._shape(HEADS_SIDE_BY_SIDE.get(key, key))
         return (rows, columns)
 

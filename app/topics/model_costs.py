@@ -158,7 +158,11 @@ def _in_one_layer(kind: LayerKind) -> Expression:
 
 
 def _outside_layers(architecture: Architecture) -> Expression:
-    """The entries of the unembedding, which may be the token embedding again, and of projections next to it (OPT)."""
+    """The entries of the matrices outside the layers that a token is multiplied by.
+
+    These are the unembedding, which may be the token embedding again, and projections next to it (OPT). A table that is
+    only looked up is left out.
+    """
     specs = architecture.outside_parameters
     matrices = sum((spec.count for spec in _matrices(specs)), ZERO)
     if not architecture.tied_embeddings:

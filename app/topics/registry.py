@@ -157,17 +157,15 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 
 
 def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topic) -> TensorTable:
-    """The table with the softmax and the embedding of this model: its scale, softcap, position bias, sink and so on.
+    """The table with each softmax and lookup as this model has them; the same table if that changes nothing.
 
-    A softmax is masked only if the table masks it, and the model is causal or the topic about its decoder; it has a
-    position bias only if queries and keys are of the same text. All other operations stay as they are.
+    Of a softmax these are the mask, scale, softcap, position bias and sink, of a lookup its scale and its position
+    table. A softmax is masked only if the table masks it, and the model is causal or the topic about its decoder; it
+    has a position bias only if queries and keys are of the same text. All other operations stay as they are.
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
-        """The tensor with the softmax or lookup that makes it as the model has it; any other tensor unchanged.
-
-        The model decides a softmax's mask, scale, cap, position bias and sink, and a lookup's scale and position table.
-        """
+        """The tensor, made by the model's softmax or lookup if it is made by one; any other tensor unchanged."""
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(

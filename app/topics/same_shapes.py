@@ -46,7 +46,8 @@ def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
     """The token i, the head j and the feature f that a sheet asks about, each counted from 0.
 
     i is about a third of the way, f is 3 or the last feature if there are fewer. Of the heads after the first, j is the
-    nearest to the middle for which the wrong view has another head's query of another token at (j, i).
+    nearest to the middle for which the wrong view has another head's query of another token at (j, i); if there is
+    none, one for which at least the head or the token is another, else the nearest of all. With a single head, j is 0.
     """
     heads, i = architecture.H, tokens // 3
 

@@ -76,7 +76,8 @@ def stored_weights(architecture: Architecture, _tokens: int) -> TensorTable:
 def _table_of(specs: ParameterSpecs) -> TensorTable:
     """The matrices of a layout as they are stored: four, or two if queries, keys and values are fused; no counts.
 
-    The key of the table is that of how they are drawn.
+    The key of the table is "conv1d-weights" where they are stored as in × out, else "separate-weights" or
+    "fused-weights".
     """
     kinds = _SEPARATE if len(specs) == len(_SEPARATE) else _FUSED
     tensors = (

@@ -128,7 +128,10 @@ IMAGE_TO_LOSS = TensorTable(
 
 
 def _has_target(architecture: Architecture, tokens: int) -> bool:
-    """Whether it predicts a next token at each position, or one of several classes of an image."""
+    """Whether it predicts a next token at each position, or one of several classes of an image.
+
+    An encoder-decoder need only have scores over the vocabulary.
+    """
     if architecture.input == "image":
         return architecture.extra.get("labels", 1) > 1
     return architecture.has_lm_head if architecture.encoder_decoder else NEXT_TOKEN.is_met(architecture, tokens)

@@ -16,6 +16,7 @@ from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint
 from app.models.families import FAMILIES
 from app.models.families.checkpoints import CHECKPOINT_RULES
 from app.settings import PROJECT
+from app.store import tables
 from tests.helpers.small_checkpoints import small_model, write_gguf
 
 INDEX = "model.safetensors.index.json"
@@ -93,9 +94,17 @@ def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path
 
 
 def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp_path: Path) -> None:
-    """The second one is numbered."""
+    """The second one is numbered; so are long names, which are cut to what a job can hold, of two that begin alike."""
     shutil.copytree(folder / "llama", tmp_path / "llama")
     assert [entry.key for entry in listed_checkpoints([folder, tmp_path])] == [SMOLLM2, "llama", "qwen2", "llama (2)"]
+    names = ["n" * 200 + end for end in "ab"]
+    for name in names:
+        shutil.copytree(folder / "llama", tmp_path / name)
+    listed = listed_checkpoints([tmp_path])[2:]
+    assert [entry.name for entry in listed] == [names[0], f"{names[1]} (2)"]
+    assert len({entry.key for entry in listed}) == 2
+    longest = tables.jobs.c.checkpoint.type.length
+    assert all(len(entry.key) <= longest for entry in listed)
 
 
 @pytest.mark.parametrize(

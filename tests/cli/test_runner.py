@@ -210,7 +210,11 @@ def campus(new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_without_a_runner_pages_say_so_and_its_return_goes_on(campus: Campus) -> None:
-    """A run waits; real heads, whose weights only runners have, cannot be asked for."""
+    """A run waits; real heads, whose weights only runners have, cannot be asked for.
+
+    The server itself, which did jobs until it was told to leave them to runners, is none.
+    """
+    campus.services.store.jobs.sign_on(Runner("the server", is_web=True))
     assert campus.client.get("/api/v1/heads").json() == []
     assert "No runner" in campus.page("/heads").text("div", class_="remark")
     address = campus.client.post("/runs", data=SHEET, follow_redirects=False).headers["location"]

@@ -322,6 +322,7 @@ def campus(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
     """A campus whose runners have not started."""
     for name in ("BEAT_S", "POLL_S", "RUNNERS_TTL_S"):
         monkeypatch.setattr(jobs_module, name, 0.02)
+    monkeypatch.setattr(jobs_module, "HOPELESS_AFTER_S", 0.1)
     opened = Campus(store)
     yield opened
     opened.close()
@@ -345,6 +346,25 @@ def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
     ended = [campus.web.wait(job, 60) for job in jobs]
     assert [(job and job.ending, job and job.attempt) for job in ended] == [("ready", 1)] * 5
     assert [runner.jobs_done for runner in campus.store.jobs.runners()] == [5]
+
+
+def test_jobs_that_wait_for_long_outlive_the_restart_of_a_runner(
+    campus: Campus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runner that is stopped for an update is back within a minute; a job that has waited for longer waits on."""
+    campus.runners[1].start()
+    campus.submit("at work")
+    campus.wait_for(lambda: campus.by)
+    waits = campus.submit("waits")
+    age_jobs(campus.store, timedelta(minutes=1))
+    campus.web.find(waits.key)
+    monkeypatch.setattr(jobs_module, "HOPELESS_AFTER_S", 60.0)
+    campus.runners.pop(1).close()
+    for _ in range(10):
+        job = campus.web.find(waits.key)
+        time.sleep(0.01)
+    assert job
+    assert job.ending is None
 
 
 @pytest.mark.parametrize("looks", ["at its page", "at nothing"])

@@ -147,13 +147,21 @@ def test_a_result_is_kept_whole_for_an_hour(store: Store) -> None:
     assert found(store, "b").ending is None
 
 
+def test_nothing_of_a_job_that_is_deleted_while_it_is_done_comes_back(store: Store) -> None:
+    """Not even the first pieces of a large result, which are stored before its end."""
+    job = add(store, "a")
+    store.jobs.delete(job)
+    store.jobs.finish(job, "ready", result=bytes(2 * PIECE_BYTES))
+    assert store.jobs.result(job) == b""
+
+
 def test_what_was_typed_is_kept_for_an_hour_and_the_rest_for_a_day(store: Store) -> None:
     """A row says when, where and how a job ended, but no longer whose it was, what was typed, or its address."""
     visitor = store.add_visitor()
     typed = {"names": ["Zoë Typed"]}
     job = store.jobs.add("handout", Client("Zoë"), LIMITS, "r", "Zoë", None, typed, typed, visitor_id=visitor.id,
                          runner=RUNNER)  # fmt: skip
-    store.jobs.finish(job, "failed", "No font.", b"Zoe", reason="refused")
+    store.jobs.finish(job, "failed", "No font has “Zoë”.", b"Zoe", reason="refused")
     age_jobs(store, JOB_RETENTION)
     store.jobs.delete_expired()
     [row] = rows_of(store)

@@ -55,7 +55,11 @@ def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:
 
 
 def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
-    """The line along which a side can have a bracket: next to a card, below it, or along the cards behind it."""
+    """The line along which a side can have a bracket.
+
+    A number of cards or texts has it along the cards behind, on their free side. The columns have it below the front
+    card and the rows left of it, or the other way round if the card is transposed.
+    """
     deck = _deck_with(blank, decks)
     assert deck is not None  # noqa: S101 - asked by deck_brackets
     rect = deck.box.rect

@@ -122,7 +122,7 @@ class _DeckFigure:
     def _over(self, key: str, deck: Deck) -> _Sides:
         """The sides of a right operand with their labels: its cards and the inner side always have one.
 
-        The outer side and the texts have one only if the result has another length there.
+        The outer side and the texts have one as `_if_mismatched` says.
         """
         sides = deck.sides
         inner, outer = (sides.columns, sides.rows) if deck.box.transposed else (sides.rows, sides.columns)

@@ -53,9 +53,10 @@ class Dealing:
 
     @property
     def key_cards(self) -> tuple[int, ...]:
-        """The key/value heads that are drawn as cards: all, or if there are more than MOST_GROUPS, some of them.
+        """The key/value heads that are drawn as cards, in order: all, unless there are more than MOST_GROUPS.
 
-        Those are the first, those asked for, their neighbours, and then from the first on.
+        Then MOST_GROUPS - 1 are drawn: the first, those asked for, those after and before these, then others from the
+        first on.
         """
         count = self.heads.count("keys")
         asked_cards = [self.heads.read_by(head) for head in self.rounds]

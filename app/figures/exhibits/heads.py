@@ -28,7 +28,7 @@ class HeadsExhibit:
         return self.dealing.heads
 
     def exhibit(self) -> Exhibit:
-        """The frames in order: slabs, decks, a query card and its key card, all pairs, join, fewer key/value heads."""
+        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads."""
         drawings = HeadsDrawings(self.dealing, self.letters)
         frames = (
             Frame(1, "slabs", self._slabs() + self._stripes_left_out(), drawings.slabs()),

@@ -212,6 +212,7 @@ class HeadsDrawings:
         return "(?, ?, ?)" if asked else "({}, {}, {})".format(*self.heads.deck(key))
 
     def _deck_title(self, key: str, y: float) -> Part:
+        """The letter of a matrix with its deck's shape; that of the values is empty until that of the keys is known."""
         deck = "" if key == "values" and "keys" not in self.dealing.known else self._deck_text(key)
         return labels(f"{key}-labels", self.cards.letter(key, LEFT, y), TextMark(LEFT + 18, y, deck, "number dims"))
 

@@ -156,7 +156,11 @@ class ProductLayout:
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
     def right(self, how: str = "", *, letter: str | None = None) -> Part:
-        """The right operand with the names of its columns; see `left` for `how` and `letter`."""
+        """The right operand with the names of its columns, shown as `how` says.
+
+        In "pencil" it has no sides; only "apart" labels its inner side. `letter` is written in its middle, its letter
+        if None.
+        """
         rows, columns = self.axes[2:]
         marks = list(self._body(self.product.right, columns, rows, "columns", letter))
         marks += [
@@ -198,7 +202,7 @@ class ProductLayout:
         return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})
 
     def outer_sides(self) -> tuple[Part, Part]:
-        """The outer sides of the operands, as the left and upper side of the result."""
+        """The operands' outer sides, drawn along the left and upper side of the result's place; no labels."""
         rows, columns = self.rows, self.columns
         return (
             Part("rows-side", (PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"),), self.x, self.y),

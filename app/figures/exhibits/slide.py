@@ -131,7 +131,8 @@ class _ProductFrames:
     def _cell_steps(self) -> Iterator[SlideStep]:
         """Yield three frames: which cell is that of one row and one column, how it is filled, and all cells.
 
-        `row` and `column` in the question are names or numbers; in letters, the cells are not counted.
+        The question names the row and the column, or has their numbers. On a sheet in letters, nothing says how many
+        cells there are.
         """
         layout = self.layout
         axes = (layout.rows, layout.columns)

@@ -81,5 +81,5 @@ def _problem(job: Job) -> str:
     if job.ending == "cancelled":
         return _("This handout was cancelled.")
     if job.ending == "lost":
-        return _("This handout was lost when the server stopped: create it again.")
+        return _("This handout was lost because the process making it stopped: create it again.")
     return job.problem

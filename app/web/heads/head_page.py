@@ -271,7 +271,7 @@ def _problem_of(job: Job) -> str:
     if job.ending == "cancelled":
         return _("This run was cancelled.")
     if job.ending == "lost":
-        return _("This run was lost when the server restarted. Start it again.")
+        return _("This run was lost because the process running it stopped. Start it again.")
     return job.problem
 
 

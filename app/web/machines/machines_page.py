@@ -22,7 +22,7 @@ from app.store.jobs import JOB_RETENTION
 from app.store.machines import JobRecord, KindQueue
 from app.translation import gettext as _
 from app.web.shared.permissions import Operator, valid_id
-from app.web.shared.services import ServicesDep, StoreDep
+from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render_page_or_fragment
 from app.web.shared.urls import url_for
 
@@ -112,7 +112,7 @@ def show_machines(
 
     With `jobs` "all" it lists every job that waits. `done` chooses a sentence about the job with the id `job`.
     """
-    page = _machines_page(services.store, teacher, shows_all=jobs == "all", done=done, job_id=job)
+    page = _machines_page(services, teacher, shows_all=jobs == "all", done=done, job_id=job)
     return render_page_or_fragment(request, "machines/machines.html", "machines/_machines.html", page)
 
 
@@ -160,18 +160,21 @@ def _find_job(store: Store, job_id: int) -> Job:
     return job
 
 
-def _machines_page(store: Store, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
+def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
     """The page as it is now; ages are measured by the clock that set the times.
 
-    All jobs at work are listed; of each kind that waits, the first MAX_WAITING_SHOWN unless `shows_all`.
+    All jobs at work are listed; of each kind that waits, the first MAX_WAITING_SHOWN unless `shows_all`. Where jobs
+    are left to runners, a web process listed from before serves no queue.
     """
+    store = services.store
     machines, runners = store.machines, store.jobs.runners()
     at, queues = machines.time(), machines.queues()
     open_jobs = machines.open_jobs(MAX_OPEN_JOBS)
     working = [job for job in open_jobs if job.is_working]
     waiting = [[job for job in open_jobs if job.kind == kind and not job.is_working] for kind in LISTED_KINDS]
     shown = [*working, *chain.from_iterable(queue[: None if shows_all else MAX_WAITING_SHOWN] for queue in waiting)]
-    served = {kind for runner in runners if runner.is_alive for kind in runner.kinds}
+    serves = [runner for runner in runners if runner.is_alive and not (runner.is_web and services.settings.runners)]
+    served = {kind for runner in serves for kind in runner.kinds}
     return MachinesPage(
         teacher,
         tuple(_runner_line(runner, working, at) for runner in sorted(runners, key=_place_of_runner)),

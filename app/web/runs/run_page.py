@@ -612,7 +612,7 @@ def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
         raise HTTPException(404, _("There is no such run here: start it again from its sheet."))
     if run.finished:
         return run, None
-    lost = _("This run was lost when the server restarted. Start it again.")
+    lost = _("This run was lost because the process running it stopped. Start it again.")
     cancelled = job is not None and job.ending == "cancelled"
     return replace(run, problem=_("This run was cancelled.") if cancelled else (job and job.problem) or lost), None
 

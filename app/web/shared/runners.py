@@ -8,10 +8,14 @@ from app.web.shared.services import Services
 
 
 def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
-    """The runners that live and do jobs of a kind; none where this process does them itself."""
+    """The runners that live and do jobs of a kind; none where this process does them itself.
+
+    Web processes do not count: those that did jobs before the server left them to runners seem to live for a while.
+    """
     if not services.settings.runners:
         return ()
-    return tuple(each for each in services.store.jobs.runners() if each.is_alive and kind in each.kinds)
+    runners = services.store.jobs.runners()
+    return tuple(each for each in runners if each.is_alive and not each.is_web and kind in each.kinds)
 
 
 def why_it_waits(services: Services, job: Job) -> str:

@@ -163,6 +163,17 @@ def test_a_kind_that_waits_for_no_runner_is_pointed_out(here: Installation) -> N
     assert here.look().find("p", class_="remark") == []
 
 
+def test_web_processes_that_leave_jobs_to_runners_serve_no_queue(here: Installation) -> None:
+    """Although they seem to live for a while after they were told to."""
+    here.add("head")
+    here.store.jobs.sign_on(Runner("web", is_web=True))
+    assert here.look().find("p", class_="remark") == []
+    services = here.school.services
+    settings = services.settings.model_copy(update={"runners": True})
+    here.school.app.state.services = replace(services, settings=settings)
+    assert len(here.look().find("p", class_="remark")) == 1
+
+
 def test_failed_jobs_have_a_reason_that_quotes_nobody(here: Installation) -> None:
     """What went wrong in the code has the number by which the log has it; `look` fails if a sentence is quoted."""
     refused, error = here.fail(), here.fail(reason="error")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from inspect import iscoroutinefunction
+from itertools import islice
 
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
@@ -13,7 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from app.web.shared.cookies import VISITOR_COOKIE
-from app.web.shared.services import MAX_THREADS
+from app.web.shared.run_jobs import RUN_LIMITS
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.school import School
 
@@ -57,17 +58,21 @@ def test_what_waits_long_takes_threads_of_its_own(app: FastAPI) -> None:
 
 
 def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner: FakeRunner) -> None:
-    """More of them than there are shared threads: a student joins and opens a sheet meanwhile."""
+    """Others are told at once that too many wait; a student joins and opens a sheet meanwhile."""
     school = School(client.app)  # type: ignore[arg-type]
     course = school.course("Transformers", school.teacher())
     activity, (_, visitor) = school.activity(course), school.student(course, "Kim")
     client.cookies[VISITOR_COOKIE] = visitor.token
     runner.gate.clear()
     with ThreadPoolExecutor(60) as threads:
-        waiting = [threads.submit(client.post, "/api/v1/forward", json=FORWARD) for _ in range(60)]
-        while len(runner.calls) < MAX_THREADS["forward"]:
-            time.sleep(0.05)
-        statuses = [client.get(page).status_code for page in (f"/join/{activity.join_code}", f"/class/{activity.id}/1")]
-        still_waiting = not any(request.done() for request in waiting)
-        runner.gate.set()
-    assert (statuses, still_waiting) == ([200, 200], True)
+        asked = [threads.submit(client.post, "/api/v1/forward", json=FORWARD) for _ in range(60)]
+        try:
+            refused = islice(as_completed(asked, timeout=120), 60 - RUN_LIMITS.member)
+            statuses = Counter(request.result().status_code for request in refused)
+            addresses = (f"/join/{activity.join_code}", f"/class/{activity.id}/1")
+            pages = [client.get(address).status_code for address in addresses]
+            waiting = sum(not request.done() for request in asked)
+        finally:
+            runner.gate.set()
+    assert (statuses, pages, waiting) == ({503: 60 - RUN_LIMITS.member}, [200, 200], RUN_LIMITS.member)
+    assert Counter(request.result().status_code for request in asked)[200] == RUN_LIMITS.member
