@@ -48,6 +48,7 @@ class WriteLock:
         self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
+        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither."""
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError

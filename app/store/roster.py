@@ -122,7 +122,7 @@ class Roster(QueryBase):
             return connection.scalar(added.where(students.c.import_key == import_key)) or 0
 
     def last_import(self, course: Course) -> RosterImport | None:
-        """The newest import of a course, with those of its students who are still on the roster; None for none."""
+        """The newest import of which a course still has students, and how many; None if there is none."""
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
         rows = self._fetch_all(
             sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())

@@ -153,6 +153,7 @@ PracticeOpen = Annotated[bool, Depends(practice_is_open)]
 
 
 def _practice_closed() -> HTTPException:
+    """The error for a closed page (403), which says where students and teachers go instead."""
     return HTTPException(
         403,
         _(
@@ -438,6 +439,7 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
 
 
 def _not_enrolled() -> HTTPException:
+    """The error for a browser that is not enrolled in a course (404), which says how to join."""
     return HTTPException(
         404,
         _(
