@@ -99,7 +99,9 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers in groups that say the same, hidden ones apart: starred groups first, then the largest."""
+    """The answers to each question in groups that say the same, hidden ones apart: starred groups first, then the
+    largest.
+    """
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:
         groups.setdefault((answer.question, _folded(answer.text), answer.hidden), []).append(answer)

@@ -485,7 +485,9 @@ def _meant(blank: Blank, transposing: Expectation) -> Blank:
 
 
 def _move_one(transposing: Expectation, groups: Sequence[list[Blank]], to: int) -> None:
-    """Give the empty group at `to` a box that the expectation moves, from a group that has more than one."""
+    """Give the empty group at `to` a box that the expectation moves, from the first group that has such a box and
+    others; if there is none, nothing.
+    """
     for group in groups:
         moved = [blank for blank in group if _meant(blank, transposing) != blank]
         if moved and len(group) > 1:

@@ -181,7 +181,11 @@ def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> Pict
 
 
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
-    """The row of the query that an address names, and the column of its key; see `picture_view`."""
+    """The row of the query that an address names, else that of `telling_row`, and the column of the key that it names.
+
+    Without a key, it is that of the named row's largest weight, or of the key of `telling_row`. A text that is no
+    number, or too large a one, names nothing. A column may have several keys.
+    """
     row, key = telling_row(numbers)
     if (named := whole_number(query.get("row", ""), len(numbers.queries) - 1)) is not None:
         row, key = named, int(numbers.weights[named].argmax())

@@ -122,7 +122,10 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
 
 
 def _model_line(model: Model) -> ModelLine:
-    """The line of a model; a size that it does not have is a dash, and L is a sum where there are two stacks."""
+    """The line of a model: d, H, G, d_h, L and its parameters, as text and as numbers to sort by.
+
+    A size that it does not have is a dash, and 0 as a number; L is a sum where there are two stacks.
+    """
     sizes = model.architecture.sizes
     shown = [_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h")]
     shown.append(" + ".join(format_number(model.architecture.all_sizes[symbol]) for symbol in _layer_symbols(model)))
