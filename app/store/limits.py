@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import sqlite3
@@ -59,11 +60,20 @@ def limit_postgresql(engine: sa.Engine, name: str) -> None:
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        connection = LimitedConnection.connect(*arguments, **{**_PARAMETERS, **parameters, "application_name": name})
-        with connection.cursor() as cursor:
-            cursor.execute(_set_limits(STATEMENT_LIMIT_S))
-        connection.commit()
-        return connection
+        settings = {**_PARAMETERS, **parameters, "application_name": name}
+        try:
+            connection = LimitedConnection.connect(*arguments, **settings)
+            with connection.cursor() as cursor:
+                cursor.execute(_set_limits(STATEMENT_LIMIT_S))
+            connection.commit()
+        except psycopg.OperationalError as error:
+            problem = error.with_traceback(None)
+        else:
+            return connection
+        # The frames of an attempt that took too long refer to one another, and hold its socket until garbage is
+        # collected: a server that was away would find its connections taken by attempts that were given up.
+        gc.collect()
+        raise problem
 
 
 def _set_limits(seconds: float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.readable import readable_architecture
@@ -103,8 +104,10 @@ def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp
     listed = listed_checkpoints([tmp_path])[2:]
     assert [entry.name for entry in listed] == [names[0], f"{names[1]} (2)"]
     assert len({entry.key for entry in listed}) == 2
-    longest = tables.jobs.c.checkpoint.type.length
-    assert all(len(entry.key) <= longest for entry in listed)
+    column = tables.jobs.c.checkpoint.type
+    assert isinstance(column, sa.String)
+    assert column.length
+    assert max(len(entry.key) for entry in listed) <= column.length
 
 
 @pytest.mark.parametrize(

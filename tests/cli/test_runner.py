@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import subprocess
@@ -42,6 +44,7 @@ from simulation.postgres import create_database, postgres_killed, postgres_serve
 from simulation.server import LOOK_S, Command, Server
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.html_page import Page
+from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.real_heads import LISTED
 from tests.helpers.running_app import make_app
 
@@ -238,6 +241,15 @@ def test_runners_do_what_a_server_leaves_to_them(campus: Campus) -> None:
     answer = campus.client.post("/api/v1/heads", json=asked).json()
     assert [len(answer["weights"]), answer["layer"]] == [3, 2]
     assert campus.client.post("/api/v1/heads", json={**asked, "checkpoint": "none"}).status_code == 422
+
+
+def test_a_config_with_infinity_reaches_a_runner(campus: Campus) -> None:
+    """PostgreSQL's JSON has none, but some models state it."""
+    campus.start_runner("a")
+    config = {**SMALL_LLAMA, "time_step_limit": [0.0, math.inf]}
+    sent = {"content": json.dumps({"config": config, "tokens": 4}), "headers": {"content-type": "application/json"}}
+    answer = campus.client.post("/api/v1/forward", **sent)
+    assert answer.status_code == 200, answer.text
 
 
 def test_a_run_goes_to_a_runner_with_the_device_and_memory_that_it_needs(campus: Campus) -> None:

@@ -431,7 +431,8 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
     try:
         services.storage.charge(client_network(request), BYTES_OF_RUN)
-        asked = body.model_dump()
+        asked = body.model_dump(exclude={"config"})
+        asked["config"] = None if body.config is None else json.dumps(body.config)  # PostgreSQL's JSON has no Infinity
         result: dict[str, Any] = json.loads(_answer(services, "run", client, asked, check_asked(services, asked)))
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None

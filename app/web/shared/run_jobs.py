@@ -73,7 +73,7 @@ def run_queued_head(services: Services, task: Task) -> Result:
 def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse what a program asks for and cannot be run, with HeadNotRun; return what the run needs, for `submit`.
 
-    `arguments` are the key of a `model` or a `config`, `tokens`, and what `run_head` takes.
+    `arguments` are the key of a `model` or the text of a `config`, `tokens`, and what `run_head` takes.
     """
     options = dict(arguments)
     architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
@@ -101,11 +101,11 @@ def _run_asked(services: Services, task: Task) -> bytes:
 
 def _architecture_asked(services: Services, options: dict[str, Any]) -> Architecture:
     """Take `model` and `config` out of `options`, and return the architecture: that of the model's key, else the
-    config's.
+    config's, which is the text of a config.json.
     """
     key, config = options.pop("model"), options.pop("config")
     if key is None:
-        return build_architecture(config)
+        return build_architecture(json.loads(config))
     return library_with_model(services.library, services.store, key).model(key).architecture
 
 
