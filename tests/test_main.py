@@ -27,7 +27,7 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     app = make_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app) as opened:
         assert opened.get("/sheet").status_code == 200
-        assert not app.state.services.runner._child.is_running
+        assert not any(child.is_running for child in app.state.services.runner._children)
 
 
 def test_no_address_matches_routes_of_two_pages() -> None:

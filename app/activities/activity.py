@@ -218,7 +218,7 @@ class Activity:
         return self.auto_submitted_at is not None and self.auto_submitted_at <= at
 
     def seconds_left(self, at: datetime) -> int:
-        """How long the activity is open for from that time on, rounded up; 0 without a closing time, or after it."""
+        """How many seconds are left until the student's closing time, rounded up; 0 without one, or after it."""
         left = (self.closes_at - at).total_seconds() if self.closes_at else 0
         return max(math.ceil(left), 0)
 

@@ -145,7 +145,7 @@ class Content:
 
 
 def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], str]:
-    """Every open question that an activity ever asked, by sheet key and name, as it was asked last; new ones first."""
+    """Every open question that an activity ever asked, by sheet key and name, as asked last; the newest first."""
     asked = dict[tuple[str, str], str]()
     for _number, content in sorted(revisions.items(), reverse=True):
         for item in content.items:

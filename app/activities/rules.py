@@ -47,7 +47,9 @@ class Rules:
 
     @property
     def gives_examples(self) -> bool:
-        """Whether a sheet like this one may be seen worked out: where there are hints, and once answers are shown."""
+        """Whether a sheet like this one may be seen worked out: if the policies give examples and hints, and once
+        answers are shown.
+        """
         return (self.policies.examples and self.gives_hints) or self.shows_answers
 
     @property
@@ -65,7 +67,10 @@ class Rules:
 
     @property
     def shows_mismatches(self) -> bool:
-        """Whether a drawing says what does not fit: next to a right answer that tells the other one, as hints do."""
+        """Whether a drawing says which sides do not fit: if the policies give hints, and once answers are shown.
+
+        Next to a side that is right, that tells the other one, as hints do.
+        """
         return self.policies.hints or self.shows_answers
 
     @property

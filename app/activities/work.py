@@ -139,7 +139,9 @@ class NewAttempt:
     auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
-        """The attempt as it is stored under a key with that id at that time."""
+        """The attempt as it is stored under a key with that id at that time; in practice its student and activity are
+        0.
+        """
         owner = key if isinstance(key, ClassSheetKey) else ClassSheetKey(0, 0, 0, 0, key.sheet_key)
         return Attempt(
             attempt_id,

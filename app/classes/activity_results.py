@@ -125,7 +125,10 @@ def sheet_results(library: Library, store: Store, activity: Activity, sheet: Act
 def activity_results(
     library: Library, store: Store, activity: Activity, student: Student | None = None
 ) -> tuple[SheetResults, ...]:
-    """Every sheet of an activity with all attempts on it, or with those of `student` only."""
+    """Every sheet that `activity_sheets` lists, with all attempts on it, or with those of `student` only.
+
+    A sheet without such attempts is there, too.
+    """
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[Attempt]]()
     for attempt in attempts:

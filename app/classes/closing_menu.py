@@ -40,9 +40,9 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in `minutes`, or in seconds for 0, which can be undone until then; False if nothing happens.
+    """Close an activity in `minutes`, or in seconds for 0, which can be undone until then.
 
-    See Activity.close_pressed.
+    False, and nothing changes, if the activity is gone, or if Activity.close_pressed refuses.
     """
     with store.transaction():
         current = store.activities.locked(activity)

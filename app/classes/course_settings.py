@@ -86,7 +86,7 @@ class CoursePractice:
         return cls(tuple(stored["topics"]), tuple(stored["worksheets"]))
 
     def with_new_keys(self, keys: Mapping[str, str]) -> CoursePractice:
-        """The same with other keys for its worksheets; one that `keys` lacks, because it was removed, is left out."""
+        """The practice with other keys for its worksheets; one that `keys` lacks, since it was removed, is left out."""
         return CoursePractice(self.topics, tuple(keys[key] for key in self.worksheets if key in keys))
 
 
@@ -100,7 +100,7 @@ class Practising:
 
 
 def practice_of(store: Store, course: Course) -> CoursePractice | None:
-    """What a course practises; None where it has not switched that on."""
+    """What a course practises; None if it has no practice."""
     stored = store.courses.practice(course)
     return None if stored is None else CoursePractice.from_json(stored)
 

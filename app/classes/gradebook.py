@@ -100,7 +100,10 @@ def _column(
     attempts: Sequence[AttemptScore],
     overrides: Mapping[int, GradeChange],
 ) -> GradebookColumn:
-    """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`."""
+    """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`.
+
+    Without `out_of`, an attempt earns 0. The phase of an archived activity is "closed".
+    """
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
     earned = dict[int, float]()

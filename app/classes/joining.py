@@ -93,6 +93,6 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
 
 @lru_cache(maxsize=10_000)
 def _bare(name: str) -> tuple[str, str]:
-    """A name in lower case, without accents, and its digits."""
+    """Two texts: the name in lower case without accents, and the digits in it."""
     letters = normal_form("NFD", name_key(name))
     return "".join(char for char in letters if not unicodedata.combining(char)), "".join(filter(str.isdigit, name))

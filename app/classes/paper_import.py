@@ -92,7 +92,7 @@ class ReadLine:
 
     @cached_property
     def attempt(self) -> NewAttempt:
-        """What is stored of it."""
+        """The attempt that is stored of the line, handed in; equal answers on equal sheets have the same client id."""
         variant = self.sheet.variant
         answers = dict(zip(variant.blanks_by_name, self.paper.texts, strict=True))
         marks = stored_marks(variant, self.paper.report)

@@ -64,7 +64,10 @@ def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
-    """All other students, first those whose names share the most words with this one's; without case and accents."""
+    """All other students, those whose names share the most words with this one's first; equal ones keep their order.
+
+    Case and accents make no difference.
+    """
     words = _bare_words(student.name)
     others = [other for other in everybody if other.id != student.id]
     return sorted(others, key=lambda other: -len(words & _bare_words(other.name)))

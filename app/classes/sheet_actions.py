@@ -328,7 +328,10 @@ def _merged(work: WorkSoFar, sent: SentSheet) -> tuple[Answers, Draft | None]:
 
 
 def _draft_for_attempt(work: WorkSoFar, sent: SentSheet, draft: Draft | None) -> Draft | None:
-    """The draft to store with an attempt: all texts where nothing is saved yet or new, so that there is one to lock."""
+    """The draft to store with an attempt, so that there is a row to lock.
+
+    It is `draft`, if that has something new; None, if nothing is new and a draft is stored; else one of all texts sent.
+    """
     return draft if draft or work.draft else merged_draft(None, sent.answers, None, work.sizes)
 
 
@@ -339,6 +342,6 @@ def _written(variant: Variant, answers: Answers) -> Answers:
 
 
 def _questions_of(sent: SentSheet, written: Answers) -> SentSheet:
-    """The part of what was sent that answers open questions."""
+    """What was sent for the questions in `written` alone, as if the form had nothing else."""
     edits = None if sent.edits is None else {name: edit for name, edit in sent.edits.items() if name in written}
     return replace(sent, answers={name: sent.answers.get(name, "") for name in written}, edits=edits)

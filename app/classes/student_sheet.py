@@ -126,7 +126,12 @@ def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> Cla
 def sheet_with_sizes(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, saved: VariantSizes | None
 ) -> StudentSheet:
-    """The same as `student_sheet` where the sizes of the student's draft are known; None where there is no draft."""
+    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with the sizes `saved` of their
+    draft.
+
+    None means that there is no draft: then the activity's policy decides, as for `student_sheet`, which also says what
+    is raised.
+    """
     library = library_of(library, store, activity.content)
     item = activity.content.items[sheet_number - 1]
     worksheet = frozen_worksheet(item, activity.policies)

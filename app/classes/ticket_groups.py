@@ -25,7 +25,7 @@ class TicketGroup:
 
     @property
     def id(self) -> str:
-        """The id of the first answer, which stands for all."""
+        """The id of the first answer, by which pages name the group."""
         return self.answers[0].id
 
     @property
@@ -99,7 +99,9 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers in groups that say the same, hidden ones apart: starred groups first, then the largest."""
+    """The answers to each question in groups that say the same, hidden ones apart: starred groups first, then the
+    largest.
+    """
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:
         groups.setdefault((answer.question, _folded(answer.text), answer.hidden), []).append(answer)

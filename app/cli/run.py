@@ -86,8 +86,10 @@ def _run(parsed: argparse.Namespace) -> None:
 def _run_random_head(parsed: argparse.Namespace) -> None:
     """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
 
-    With --json, one line with everything that `run_head` reports is printed instead. Raises InputError for a --head,
-    --tokens or --decoder-tokens that is no whole number, and ForwardError for a head or layer that cannot be run.
+    Without --topic it is the first of RUNNABLE_TOPICS; without --tokens, 100 tokens or as many as the model can take.
+    With --json, one line with everything that `run_head` reports is printed instead. A difference raises nothing.
+    Raises InputError for a --head, --tokens or --decoder-tokens that is no whole number, and ForwardError for a head or
+    layer that cannot be run.
     """
     head = whole_number(parsed.head, "--head")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")

@@ -63,7 +63,7 @@ def add_to(commands: Commands) -> None:
 def _run(parsed: argparse.Namespace) -> None:
     """Sign on, do jobs and give signs of life until SIGTERM or Ctrl-C; then put back what is at work, and sign off.
 
-    A second signal ends the process at once. What it writes is in a temporary folder; of the data folder, it reads the
+    A second signal ends the process at once. It writes only to a temporary folder. Of the data folder it reads the
     fonts. Raises InputError for options that cannot be used, a name that a living runner has, settings without
     PostgreSQL, and a database that a newer version has made; while the database does not answer, it waits for it.
     """
@@ -100,7 +100,10 @@ def _run(parsed: argparse.Namespace) -> None:
 
 
 def _kinds(text: str) -> tuple[JobKind, ...]:
-    """The kinds of jobs that --kinds names, in any order; raises InputError for none and for an unknown one."""
+    """The kinds of jobs that --kinds names, in the order of KINDS_BY_OPTION whatever the order typed, each once.
+
+    Raises InputError for none and for an unknown one.
+    """
     names = [part.strip() for part in text.split(",")]
     if unknown := [each for each in names if each not in KINDS_BY_OPTION]:
         problem = _("--kinds must be some of {names}, separated by commas, not “{name}”.")
@@ -109,7 +112,7 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
 
 
 def _concurrency(text: str) -> int:
-    """The number of --concurrency; raises InputError for one below 1 or above MAX_CONCURRENCY."""
+    """The number of --concurrency; raises InputError for anything but a whole number from 1 to MAX_CONCURRENCY."""
     number = whole_number(text, "--concurrency")
     if 1 <= number <= MAX_CONCURRENCY:
         return number
@@ -117,9 +120,10 @@ def _concurrency(text: str) -> int:
 
 
 def _choose_device(text: str | None) -> str:
-    """The device of --device, "" for the fastest; raises InputError for a text that is none.
+    """The device of --device as it was typed, "" if none was; raises InputError for a text that is no device.
 
-    Children see only the GPU with that number, as torch counts them here, and none with "cpu".
+    As a side effect it limits what children see: only the GPU with that number, as torch counts them here; no GPU for
+    "cpu"; everything for "cuda", "mps" and "". Whether the device is there is not checked.
     """
     match = re.fullmatch(r"(cpu|mps|cuda)(?::(\d{1,3}))?", text or "cpu")
     if not match or (match[2] and match[1] != "cuda"):
@@ -151,7 +155,8 @@ def _temporary_folder(opened: ExitStack) -> Path:
 def _stop_on_signals() -> threading.Event:
     """An event that SIGTERM and Ctrl-C set; the second of them ends the process at once.
 
-    EXIT_LIMIT_S after the first it ends, too, whatever the database does; what is at work then starts again elsewhere.
+    EXIT_LIMIT_S after the first, the process ends whatever the database does; what is at work then starts again
+    elsewhere.
     """
     stopped = threading.Event()
 
@@ -169,9 +174,11 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) -> Runner:
-    """The runner with its device, its name and memory, which a child with torch says; for handouts alone none is asked.
+    """The runner with its device, its name and memory, as a child with torch reports them; the fastest if none was
+    chosen.
 
-    Raises InputError for a device that isn't there, and where torch cannot be loaded.
+    A runner for handouts alone is on the CPU, and needs no torch. Raises InputError for a device that isn't there, and
+    where torch cannot be loaded; ends the process if it is stopped meanwhile.
     """
     if runner.kinds == ("handout",):
         return replace(runner, device="cpu", device_name=device_name("cpu"), memory_bytes=available_bytes("cpu") or 0)
@@ -195,7 +202,8 @@ def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) ->
 def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> Store | None:
     """Open the database, trying again until it answers; None if the process is stopped before.
 
-    Raises InputError for what does not change by itself, such as a database that a newer version has made.
+    Prints a line at the first failure. Raises InputError for what does not change by itself, such as a database that a
+    newer version has made.
     """
     is_told = False
     while not stopped.is_set():
@@ -214,7 +222,10 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
 
 
 def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
-    """Raise InputError if another runner of this name gives a sign of life; one that was killed gives none."""
+    """Raise InputError if another runner of this name gives a sign of life within WAITS_FOR_SIGN_S.
+
+    One that was killed gives none, so its name can be used again. Returns at once if no such runner is alive.
+    """
 
     def heard_at() -> object:
         with suppress(SQLAlchemyError):  # the database has gone away again: nobody is heard of, and its return awaited
@@ -230,8 +241,9 @@ def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
 def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner, stopped: threading.Event) -> None:
     """Do jobs until the process is stopped, and give a sign of life every SIGN_EVERY_S.
 
-    It says when the database is lost and when it is back, and if other versions of the program queue jobs that it
-    cannot do, or have changed the tables.
+    Prints a line when it starts, when the database is lost and when it is back, and, once each, if other versions of
+    the program queue jobs that it cannot do, or have changed the tables. At the end it puts back what is at work and
+    signs off.
     """
     from app.main import job_kinds, job_services  # which loads the app
 
@@ -287,8 +299,8 @@ def _notes_on_versions(store: Store) -> set[str]:
 def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
     """The work of a kind, with a line on the terminal when it begins and when it ends.
 
-    The lines have the kind and the number of the job: nothing that anybody typed. Work that fails because the child
-    that does it has got the same signal as this process is put back, as if it had been stopped.
+    The lines have the kind and the number of the job: nothing that anybody typed. Work that fails within SIGNAL_LAG_S
+    of a signal to this process is put back, as if it had been stopped: the child that does it got the same signal.
     """
     taken, ended = _("Job {id} ({kind}) taken."), _("Job {id} ({kind}) {ending} after {seconds:.1f} s.")
     endings = {"done": _("done"), "refused": _("refused"), "failed": _("failed"), "stopped": _("put back or cancelled")}

@@ -87,7 +87,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _check_campus(settings: Settings, store: Store) -> None:
-    """Raise InputError for what cannot work beside other processes and machines.
+    """Raise InputError for what cannot work together with other processes and machines.
 
     That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
     machines and the living runners may open; and another machine that serves the same database with another secret key.

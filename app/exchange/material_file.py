@@ -78,8 +78,9 @@ def _about_imported(settings: Mapping[str, Any], error: SettingError) -> Setting
 def _with_lines(text: str, errors: Sequence[SettingError], *, names_setting: bool = False) -> list[str]:
     """The sentences of some errors, by line, each after "Line N:".
 
-    A setting that is missing has no line, and comes first. With `names_setting`, the sentence begins with the setting's
-    name, entries of lists counted from 1.
+    A setting without a line, such as one that is missing, gets the line of the table around it; if there is none, its
+    sentence comes first, without "Line N:". With `names_setting`, the sentence begins with the setting's name, entries
+    of lists counted from 1, and a colon: "rows.2: …".
     """
     lines, sentences = lines_of_settings(text), list[tuple[int, str]]()
     for error in errors:

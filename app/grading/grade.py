@@ -147,10 +147,12 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet; find its first mismatch, if its worksheet shows any, and its diagnosis.
+    """Mark every box of the sheet, and find its mistakes, its diagnosis and, if its worksheet shows any, its first
+    mismatch.
 
-    answers: texts by the box's name, such as {'queries.rows': '100'}; a box left out counts as empty. Raises
-    AnswersError for a name that is no box of this sheet.
+    A wrong box that comes from a mistake in another box is follow-through. `answers` are texts by the box's name, such
+    as {'queries.rows': '100'}; a box left out counts as empty. Raises AnswersError for a name that is no box of this
+    sheet.
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
@@ -190,7 +192,10 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
 
 def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    """Yield for each mistake that makes more than one box wrong what it costs; nothing if each wrong box costs."""
+    """Yield a sentence for each mistake that makes several boxes wrong: which box it costs, and what the others earn.
+
+    None on a worksheet that gives no credit for follow-through, where each wrong box costs.
+    """
     for mistake in mistakes if variant.worksheet.follow_share else ():
         if count := len(mistake.others):
             name = variant.text.misconception_name(mistake.misconception) if mistake.misconception else ""

@@ -51,8 +51,8 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     Level 1 is a nudge, level 2 says how the box is made or what the misconception is, level 3 which boxes to look at
     again. That box is the first wrong one, else the first unreadable one, else the first empty one; follow-throughs are
     not left to put right. An author's hint for its row, or for that of the first such box that the diagnosis explains,
-    is level 1. None if nothing readable was answered, if no box is left to put right, and on a worksheet that gives no
-    hints.
+    is level 1. At level 3 of a case with a bug, the diagnosis is left out. None if nothing readable was answered, if no
+    box is left to put right, and on a worksheet that gives no hints.
     """
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
@@ -121,7 +121,10 @@ class HintWriter:
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
+        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3.
+
+        Levels 2 and 3 of a box of code are the sentences about it alone.
+        """
         if level > 1 and self._is_about_code(blank):
             return Hint(
                 level,

@@ -52,6 +52,10 @@ def _right_text(variant: Variant, blank: Blank) -> str:
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
+    """What somebody with the misconception types into a blank: a number or choice, or on a sheet in letters a formula.
+
+    Empty if the sheet's symbols cannot write the formula.
+    """
     if variant.worksheet.answers != "letters" or blank.field == "choice":
         return variant.typed(blank, expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)

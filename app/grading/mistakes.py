@@ -131,7 +131,7 @@ def _right_numbers(problem: Problem) -> Mapping[Blank, int]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _quantities(problem: Problem) -> Mapping[Blank, Quantity]:
-    """What each blank asks for that is asked, or in an equation."""
+    """The quantity that each blank asks for, of all blanks that are asked or in an equation; see `Quantity`."""
     rows = {**problem.table.by_key, **problem.table.askable}
 
     def quantity(blank: Blank, number: int) -> Quantity:
@@ -209,9 +209,11 @@ class _Sheet:
     within_rounding: WithinRounding
 
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
-        """The causes that cost least; None if they are more than a fifth of the typed boxes, or all boxes are alike.
+        """The causes that cost least: the fewest mistakes or, if boxes have `points`, those that lose the fewest
+        points.
 
-        Of causes that cost as much, the `diagnosed` misconceptions, then fewer misconceptions.
+        Of causes that cost as much, the `diagnosed` misconceptions, then fewer misconceptions. None if they are more
+        than a fifth of the typed boxes, or all boxes are alike.
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
@@ -264,7 +266,7 @@ class _Sheet:
         return list(candidates.values())
 
     def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
-        """What the wrong boxes come from if these misconceptions are held; None if it is more than `most`."""
+        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes."""
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
@@ -291,7 +293,10 @@ class _Sheet:
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
-        """The numbers that a misconception gives, in these fields or all, but for boxes with another wrong number."""
+        """The numbers that a misconception gives, in these fields or, with None, in all.
+
+        Boxes in which another wrong number is typed are left out.
+        """
         typed_otherwise = {blank for blank, _number in self.wrong.items() - held.wrong_answers.items()}
         return [
             _Given(self.quantity(blank), number)
@@ -319,7 +324,12 @@ class _Sheet:
         return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
-        """The wrong blanks whose number earns nothing by following."""
+        """The wrong blanks whose number earns nothing by following: other quantities have it too, or no other number is
+        right.
+
+        Where at most one number is right, numbers that the misconceptions `held` give count as right. With
+        `transposing`, a number belongs to the quantity of the blank that it was meant for.
+        """
         sure = self._right_numbers
         if len(sure) <= 1:  # else there is a right number besides any that is typed
             sure = sure.union(given.number for each in held for given in self.expected_by(each))
@@ -360,7 +370,9 @@ class _Sheet:
         return tuple(kept)
 
     def _without_following(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers that don't follow from all others, of which the last is left out first."""
+        """The given numbers without those that follow from the rest and the `free` ones, left out one by one, the last
+        first.
+        """
         kept = given
         for each in self._following(given, (*given, *free), silent):
             others = [other for other in kept if other is not each]
@@ -390,7 +402,11 @@ class _Sheet:
         return []
 
     def _sources(self, given: _Given) -> Iterator[_Given]:
-        """The numbers from which an equation gives the given one, each with all others as they are typed, or right."""
+        """The wrong numbers from which an equation gives the given count; the other numbers in it are right, or as
+        typed.
+
+        There are none for a side: only a count comes from a number that others come from, too.
+        """
         right = _right_numbers(self.problem)
         for equation in _equations(self.problem):
             if equation.result.field != "count" or self.quantity(equation.result) != given.quantity:
@@ -402,7 +418,11 @@ class _Sheet:
                         yield _Given(self.quantity(blank), number)
 
     def led_to(self, given: Iterable[_Given]) -> Mapping[Quantity, Set[int]]:
-        """The wrong numbers that equations make of given ones, by quantity: each may be used, or the right one."""
+        """The wrong numbers that equations make of the given ones, by quantity.
+
+        In place of each number, the right one may be used too, and what earlier equations have made. The search is cut:
+        ROUNDS, MOST_COMBINATIONS for each equation, and MOST_NUMBERS for each quantity.
+        """
         right, quantities = _right_numbers(self.problem), _quantities(self.problem)
         known = defaultdict[Quantity, dict[int, None]](dict)  # a dict for its order: given numbers first
         for each in given:
@@ -423,14 +443,14 @@ class _Sheet:
         return worked_out
 
     def is_among(self, given: _Given, numbers: Mapping[Quantity, Set[int]]) -> bool:
-        """Whether the given number is one of its quantity's, or stands for one of them, rounded."""
+        """Whether the given number is one of `numbers` for its quantity, or one of these rounded."""
         some = numbers.get(given.quantity, frozenset())
         return given.number in some or any(self.within_rounding(b, n) for b in given.boxes for n in some)
 
     def mistakes(self, causes: _Causes, points: Mapping[Blank, int]) -> list[Mistake]:
-        """The causes as mistakes; a box that follows from several of them belongs to the first that leads to it alone.
+        """The causes as mistakes, misconceptions first; a cause without a box is left out.
 
-        Otherwise, if they lead to it only together, to the first.
+        A box that follows from causes belongs to the first that leads to it alone, or else to the first of all.
         """
         explained = self.explained_by(causes.held)
         groups: list[list[Blank]] = [
@@ -465,7 +485,9 @@ def _meant(blank: Blank, transposing: Expectation) -> Blank:
 
 
 def _move_one(transposing: Expectation, groups: Sequence[list[Blank]], to: int) -> None:
-    """Give the empty group at `to` a box that the expectation moves, from a group that has more than one."""
+    """Give the empty group at `to` a box that the expectation moves, from the first group that has such a box and
+    others; if there is none, nothing.
+    """
     for group in groups:
         moved = [blank for blank in group if _meant(blank, transposing) != blank]
         if moved and len(group) > 1:

@@ -116,8 +116,7 @@ def _split_answers(variant: Variant, answers: str) -> list[str]:
     """The answers of a line: of a blank with options, the longest that is typed next as it is printed, else the text up
     to a space, or in double quotes. An option of a question becomes its number.
 
-    >>> _split_answers(summed_over_axes_of_keys, 'b, h, e "2 3"')  # where "b, h, e" is option 2
-    ['2', '"2 3"']
+    So 'b, h, e "2 3"' is split into '2' and '"2 3"' where "b, h, e" is the second option of the first blank.
     """
     split, left = list[str](), " ".join(answers.split())
     while left:

@@ -68,6 +68,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _reason(variant: Variant, row: Row) -> list[Piece]:
+    """Why a row has its shape, with its symbols set: in the words of its step if it has one, else of its operation."""
     letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
     sentences = (step.why, step.reason) if step else row_reason(variant, row.key)

@@ -310,7 +310,7 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
 def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
     """The rows of the table, and the width in em of the widest letter, which aligns the names.
 
-    If it `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a
+    With `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a
     program their options. There is a line for a repair wherever the worksheet asks for one: nothing tells whether a
     line is wrong.
     """
@@ -325,8 +325,8 @@ def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> 
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
     """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs.
 
-    A row that is a question has no letter. Only if it `asks` does it have what answers it, such as options to tick; a
-    sheet of first steps then has the step's question in place of name and note. A key does not ask.
+    A row that is a question has no letter. With `asks`, as on a sheet and not on a key, a question has what answers it,
+    such as options to tick, and a row of a sheet in steps the step's question in place of name and note.
     """
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
@@ -340,7 +340,10 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
 
 
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
-    """What a question about a program has on paper: options to tick, boxes, or a line to write code on."""
+    """What a question about a program has on paper: options to tick, boxes, or a line to write code on.
+
+    In the question for the wrong line, options are line numbers, and "none" comes last. Without a row it is a line.
+    """
     asked = variant.table.askable[row.key] if variant and row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
         is_line = row.key == "where"
@@ -389,8 +392,8 @@ def _qr_svg(link: str) -> str:
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
     """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
 
-    "pulled" has the heads that are drawn pulled out of their matrix. Unless it `has_labels`, the frame leaves no room
-    for them.
+    "pulled" has the heads that are drawn pulled out of their matrix. Only with `has_labels` does the frame leave room
+    for labels.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {

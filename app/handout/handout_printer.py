@@ -105,8 +105,8 @@ class HandoutPrinter:
     ) -> tuple[bytes, ...]:
         """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
 
-        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Here and below,
-        `client` is whose turn it takes in the queue. Raises HandoutError, PrinterBusyError and what Library raises.
+        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. `client` is
+        whose turn it takes in the queue. Raises HandoutError, PrinterBusyError and what Library raises.
         """
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
@@ -114,7 +114,7 @@ class HandoutPrinter:
         return self._cached_preview(_Preview(data, client))
 
     def render_small(self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP) -> bytes:
-        """The PDF of a handout without names, made while the browser waits.
+        """The PDF of a handout without names, made while the browser waits, in `client`'s turn.
 
         Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
         """
@@ -145,9 +145,9 @@ class HandoutPrinter:
     ) -> bytes:
         """The PDF of a large handout, made in a child of its own.
 
-        `tickets` are the exit tickets to choose from, if not those of the files. `on_progress` is told how many of
-        how many documents are typeset. `check` is called again and again: what it raises ends the work. Raises
-        HandoutError, and ValueError where the sheets cannot be made.
+        `tickets` are the exit tickets to choose from, by default those of the printer. `on_progress` is called with how
+        many documents are typeset, and of how many. `check` is called again and again: what it raises ends the work.
+        Raises HandoutError, and ValueError where the sheets cannot be made.
         """
         task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
         with _sentences_for_failures():
@@ -211,7 +211,9 @@ def _result(answer: Message) -> Any:
 
 @contextmanager
 def _sentences_for_failures() -> Iterator[None]:
-    """Raise HandoutError with a sentence where the child was killed or failed."""
+    """Raise HandoutError if the child was killed for its time or memory, PrinterBusyError if it was lost; each with a
+    sentence.
+    """
     try:
         yield
     except ChildTooLarge:

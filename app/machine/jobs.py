@@ -48,7 +48,7 @@ class Job:
     `before` is how many jobs of its kind are at work or will be started before it; 0 once it is at work. `teacher_id`
     is the one teacher who may see it; with None, everybody who has the key may. `checkpoint` is the key of the weights
     that it needs ("" for none), `device` the kind of device ("cuda", "" for any), `memory_bytes` the memory (0 if
-    unknown), `form` the JOB_FORM of the code that queued it.
+    unknown), `form` the JOB_FORM of the code that queued it. A job whose process fell silent counts as waiting.
     """
 
     id: int
@@ -90,9 +90,10 @@ class Job:
 class Runner:
     """Who does jobs: a process of its own, or the web processes of one machine (`is_web`), which share a name.
 
-    `concurrency` is how many jobs of a kind it does at a time. A job's needs must be met by `device` ("cpu", "cuda:0"),
-    `memory_bytes` and `checkpoints`, what it says of each of its weights, with a `key`; but web processes take every
-    job. The last four are those of its row: without them, as `JobRows.sign_on` takes it, the database sets them.
+    `concurrency` is how many jobs of each kind it does at a time. `checkpoints` describes each of its weights, under
+    `key` and other names. Jobs are matched with its `form`, `device` ("cpu", "cuda:0"), `memory_bytes` and
+    `checkpoints`; for web processes only with `form`. The database sets the last four fields: `JobRows.sign_on` ignores
+    them.
     """
 
     name: str
@@ -123,7 +124,7 @@ class Runner:
 def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
     """The runner that the web processes of this machine with this data folder are together.
 
-    One that leaves its jobs to others does no kind of them.
+    It does jobs of every kind, or none if it `leaves_jobs` to other runners: then it is only listed.
     """
     name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
     return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True)
@@ -132,8 +133,9 @@ def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
     """Why none of these runners can do a job: the reason as a word and a sentence; None if one of them can.
 
-    Web processes do not count, nor do runners that are not alive. In this order: "no-runner" for its kind, "old-code",
-    "no-weights", "no-device" and "no-memory".
+    Web processes do not count, nor do runners that are not alive. Needs are checked in this order: "no-runner" for its
+    kind, "old-code", "no-weights", "no-device" and "no-memory". The reason is the first at which nobody is left who
+    meets all needs before it, too.
     """
     able = [each for each in runners if each.is_alive and not each.is_web and job.kind in each.kinds]
     needs: tuple[tuple[str, str, Callable[[Runner], bool]], ...] = (
@@ -156,9 +158,9 @@ def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class JobLimits:
-    """How many jobs of a kind may wait or be at work: in all, of visitors, of one visitor's network, of one member.
+    """How many jobs of a kind may wait or be at work: in all, of all visitors, of one visitor's network, of one member.
 
-    `visitor_hourly` and `member_hourly` are how many each may start within an hour.
+    `visitor_hourly` and `member_hourly` are how many each may queue within an hour, whatever became of them.
     """
 
     total: int
@@ -188,9 +190,9 @@ Result = bytes | Callable[[], object]
 
 
 class JobFailedError(ValueError):
-    """Work that came to nothing, with the sentence to show, and with the reason as a word that quotes nobody.
+    """Work that came to nothing: the sentence to show, and the reason as a word, in which nothing is quoted.
 
-    `result` is stored with the end of the job, as that of a job that is ready is.
+    `result` is stored when the job ends, as that of a job that is ready would be.
     """
 
     def __init__(self, problem: str, reason: str = "refused", result: Result = b"") -> None:
@@ -251,10 +253,11 @@ class Task:
         self._progress = done, total
 
     def check(self) -> None:
-        """Raise JobStoppedError once the work is to stop; to be called several times a second.
+        """Raise JobStoppedError if the work is to stop; to be called several times a second.
 
-        It stops if this process closes; and, looked up every BEAT_S with a sign of life, if the job was cancelled or a
-        visitor's job must give way to a member's. If the database does not answer, the work goes on.
+        It stops if this process closes. Every BEAT_S it also gives a sign of life, and stops if the job has ended or
+        was started again elsewhere, or if a visitor's job must give way to a member's. If the database does not answer,
+        the work goes on.
         """
         if self._is_closed():
             self.gives_way = True
@@ -275,7 +278,7 @@ Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and 
 
 
 class Jobs:
-    """Queues jobs, and does those that its runner can do. Each client has a job in turn; members' jobs go first.
+    """Queues jobs, and does those that its runner can do. Clients take turns, one job each; members' jobs go first.
 
     With a `runner` that does no kind, or None, this process only queues jobs, and runners do them. Web processes look
     for jobs when they are asked for something: each kind has one thread in each process that has done such work, which
@@ -292,20 +295,23 @@ class Jobs:
         self._unmet_since = dict[int, float]()  # when a job, by its id, was first seen to wait without such a runner
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
-        """Take no more than `limits` of a kind, and let this process do them if its runner does such jobs."""
+        """Let jobs of a kind be queued, within `limits`; `work` does them here if this process has a runner for the
+        kind.
+        """
         self._kinds[kind] = work, limits
         if self._runner and kind in self._runner.kinds:
             self._threads[kind] = ThreadPoolExecutor(self._runner.concurrency, thread_name_prefix=f"{kind}-jobs")
 
     def over(self, rows: JobRows) -> Jobs:
-        """The same kinds of jobs in other rows, such as those of a database into which nothing can be written."""
+        """The same kinds of jobs, with the same threads, in other rows, such as those of a read-only database."""
         jobs = Jobs(rows, self._runner)
         jobs._kinds, jobs._threads = self._kinds, self._threads
         return jobs
 
     def start(self) -> None:
-        """Do what waits: in a web process once, in a runner until `close`; where jobs are left to runners, only give a
-        sign of life.
+        """Do what waits: in a web process once, in a runner until `close`; threads do the work, and it returns at once.
+
+        A web process also gives a sign of life, for the operators' page; where jobs are left to runners, only that.
         """
         if self._listed and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
@@ -337,11 +343,12 @@ class Jobs:
     ) -> Job:
         """Queue a job and return it without waiting for it; raises JobRefusedError. Not inside a transaction.
 
-        `key` is part of its address, and so a secret. `arguments` are what its work needs, as JSON. `teacher_id` is the
-        one teacher who may see it, None for everybody who has the key. `along` stores what belongs to the job, in the
-        same transaction. With a visitor or a student, who typed what is in its arguments, it is deleted once they are.
-        `checkpoint`, `device` and `memory_bytes` are what a runner must have to do it: see `Job`.
-        Where jobs are done by web processes, none of its kind waits and this machine is at work on none, it begins now.
+        `key` is part of its address, and so a secret. `about` is what its page shows, `arguments` what its work needs,
+        both as JSON. `teacher_id` is the one teacher who may see it, None for everybody who has the key. `along` stores
+        what belongs to the job, in the same transaction. `visitor_id` or `student_id` says who typed its arguments: the
+        job is deleted with them. `checkpoint`, `device` and `memory_bytes` are what a runner must have to do it: see
+        `Job`. Where web processes do jobs, it begins now if no job of its kind waits and this machine is at work on
+        none.
         """
         limits = self._kinds[kind][1]
         job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
@@ -351,10 +358,11 @@ class Jobs:
         return job
 
     def find(self, key: str) -> Job | None:
-        """A job with its progress and its place; None for an unknown key, and an hour after its end.
+        """A job with its progress and its place; None for an unknown key, and once it was deleted, an hour after its
+        end.
 
-        If nobody works on its queue, as after the end of a process, a web process that does jobs starts to. Where jobs
-        are left to runners, one that has waited for long and that no runner can do has failed.
+        If it waits and none of its kind is at work, as after the end of a process, a web process that does jobs starts
+        to. Where jobs are left to runners, one that is overdue fails if no living runner can do it.
         """
         job = self._rows.find(key)
         if job and job.is_stalled and self._runner:
@@ -382,7 +390,9 @@ class Jobs:
         self._rows.cancel(job)
 
     def result(self, job: Job) -> bytes:
-        """What the work of a job has returned."""
+        """The bytes that the work of a job has returned; b"" while there are none, and if its result is stored
+        elsewhere.
+        """
         return self._rows.result(job)
 
     def arguments(self, job: Job) -> Mapping[str, Any]:
@@ -394,9 +404,11 @@ class Jobs:
         self._rows.delete(job)
 
     def tidy(self) -> None:
-        """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago.
+        """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago; then
+        `start`.
 
-        Then look for jobs that nobody does: those that no runner could do at the last call either fail.
+        Between the two, where jobs are left to runners, overdue jobs fail that no living runner can do now, nor could
+        for the last HOPELESS_AFTER_S.
         """
         self._rows.delete_expired()
         overdue = () if self._runner else self._rows.overdue()
@@ -408,8 +420,9 @@ class Jobs:
         self.start()
 
     def close(self) -> None:
-        """Stop the work that is being done here, which goes back to the queue; another runner does it, or the next
-        process.
+        """Stop the work that is done here, put it back into the queue, and wait until it has stopped.
+
+        Another runner then does it, or the next process. A runner that is a process of its own signs off.
         """
         self._closed.set()
         if self._server:
@@ -421,7 +434,7 @@ class Jobs:
                 self._rows.sign_off(self._runner.name)
 
     def _sign_on(self) -> None:
-        """Note that this machine's web processes are there, for the operators' page; it can do without."""
+        """Note that this machine's web processes are there, for the operators' page; errors are ignored."""
         if self._listed:
             with suppress(Exception):
                 self._rows.sign_on(self._listed)
@@ -429,8 +442,8 @@ class Jobs:
     def _serve(self, runner: Runner) -> None:
         """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.
 
-        First it lets jobs start again that an earlier process of this name has left. An outage of the database is
-        logged when it begins.
+        First it signs on, and lets jobs start again that an earlier process with this name has left. An outage of the
+        database is logged when it begins.
         """
         is_signed_on, is_lost = False, False
         while not self._closed.is_set():
@@ -454,9 +467,9 @@ class Jobs:
     def _refuse_if_hopeless(self, job: Job) -> bool:
         """Let a job fail that waits and that no living runner can do, and return True; else return False.
 
-        It must have waited for long, and at each look within HOPELESS_AFTER_S the runners must have lacked what it
-        needs: a runner that restarts, or all of them after an outage of the database, is gone for some seconds only.
-        Always False where this process does jobs itself.
+        It must be overdue, and at each look within HOPELESS_AFTER_S the runners must have lacked what it needs: a
+        runner that restarts, or all of them after an outage of the database, is gone for some seconds only. Always
+        False where this process does jobs itself.
         """
         if self._runner or job.ending:
             return False
@@ -474,7 +487,10 @@ class Jobs:
         return True
 
     def _wake(self, kind: JobKind, claimed: Claimed | None = None) -> None:
-        """Let a thread of a kind do the job that is `claimed`, if any, then look for others."""
+        """Let a thread of a kind do the job that is `claimed`, if any, then look for others.
+
+        If this process has closed, a claimed job is put back.
+        """
         try:
             self._threads[kind].submit(self._work_off, kind, claimed)
         except RuntimeError:  # closed meanwhile: the job waits for the next process
@@ -503,8 +519,10 @@ class Jobs:
     def _carry_out(self, task: Task) -> None:
         """Do the work of a job, in its language, and store how it ended.
 
-        A job that was stopped to give way is put back; one that was cancelled is left. A ValueError fails it with its
-        text. Any other error, such as a result that cannot be stored, is logged and fails it with a general sentence.
+        A job that was stopped to give way is put back; one that was cancelled, or started again elsewhere, stays as it
+        is. A JobFailedError fails it with its text, reason and result, any other ValueError with its text and the
+        reason "refused". Any other error, such as a result that cannot be stored, is logged and fails it with a general
+        sentence and the reason "error".
         """
         job = task.job
         REQUEST_ID.set(job.request_id)

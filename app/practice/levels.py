@@ -102,7 +102,10 @@ def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[Prac
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
-    """The levels that have some of these worksheets, in the order of LEVELS, without those that practice leaves out."""
+    """The levels that have some of these worksheets, in the order of LEVELS.
+
+    Worksheets with tokens as columns are left out, and those of the library with a sentence for a real head.
+    """
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
         if worksheet.tokens_are == "rows" and (worksheet.is_own or not worksheet.sentence):

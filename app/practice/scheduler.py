@@ -59,10 +59,10 @@ class NextSheet:
 
 @dataclass(frozen=True)
 class LevelProgress:
-    """How far a record is with one level: how many of its steps were right, and what comes between it and them.
+    """How far a record is with one level: how many of its steps were right, and what else keeps it from being passed.
 
-    missed: the misconception groups to look at again that were last missed on its sheets. before: the levels to pass
-    first.
+    missed: the misconception groups to look at again that were last missed on its sheets. before: the levels that must
+    be passed before this one opens.
     """
 
     level: PracticeLevel
@@ -82,7 +82,7 @@ class Practice:
 
     @cached_property
     def levels(self) -> tuple[PracticeLevel, ...]:
-        """The levels of the library, the lowest first."""
+        """The levels that the library has worksheets for, lowest first; raises RecordError if there is none."""
         levels = practice_levels(self.library, in_letters=self.record.in_letters)
         if not levels:
             raise RecordError(_("There are no worksheets to practise with."))
@@ -181,7 +181,11 @@ class Practice:
         return tuple(self._progress_with(level) for level in self.levels)
 
     def _progress_with(self, level: PracticeLevel) -> LevelProgress:
-        """The progress with one level; if it was passed, all of its steps count as done."""
+        """The progress with one level; if it was passed, all of its steps count as done.
+
+        It lists the groups to look at again that were last missed on a sheet of this level, and the levels still to be
+        passed before it.
+        """
         passed = level.key in self.record.passed
         done = len(level.steps) if passed else len(level.steps) - len(self.steps_left(level))
         groups_again = (group for group, state in self.groups.items() if state == "again")

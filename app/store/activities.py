@@ -213,7 +213,7 @@ class Activities(QueryBase):
         return from_row(UndoableClose, row) if row else None
 
     def keep_close(self, activity: Activity, press: UndoableClose | None) -> None:
-        """Store a press of Close in place of the one before; None forgets that."""
+        """Store a press of Close in place of the one before; None deletes that one."""
         if press is None:
             self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
             return

@@ -300,7 +300,9 @@ class Classwork(QueryBase):
     def attempts_of_activity(
         self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
     ) -> tuple[Attempt, ...]:
-        """The attempts in an activity, oldest first: all of them, or those on one sheet or of one student."""
+        """The attempts in an activity, oldest first; with a sheet key or a student's id, only those on that sheet or of
+        that student.
+        """
         wanted = [attempts.c.activity_id == activity_id]
         wanted += [attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
         wanted += [attempts.c.student_id == student_id] if student_id is not None else []
@@ -394,7 +396,7 @@ def _attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]
 
 
 def _attempt(row: Any, prefix: str = "") -> Attempt:
-    """The attempt of a row; JSON becomes VariantSizes and a tuple, and what practice has not becomes 0."""
+    """The attempt of a row; JSON becomes VariantSizes and a tuple, and ids and numbers that practice lacks become 0."""
     values = {each.name: row._mapping[prefix + each.name] for each in fields(Attempt)}
     values |= {name: values[name] or 0 for name in ("student_id", "activity_id", "revision", "sheet_number")}
     values |= {"variant": VariantSizes(**values["variant"]), "misconceptions": tuple(values["misconceptions"])}

@@ -76,8 +76,8 @@ class Courses(QueryBase):
     def archive(self, course: Course, archived: bool = True) -> None:
         """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
 
-        Archiving closes its open activities now, which stay closed when it is restored; an opening time in the future
-        is dropped.
+        Archiving closes its open activities now, and restoring leaves them closed. An opening time in the future is
+        deleted; drafts stay drafts.
         """
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")

@@ -57,7 +57,7 @@ class HeldTickets:
 
     @property
     def too_few(self) -> bool:
-        """Whether closing the activity shows none of those that wait: beside earlier answers, they would stand out."""
+        """Whether closing the activity shows none of those that wait: next to earlier answers, they would stand out."""
         return self.others_shown and self.waiting < MIN_MIXED
 
 

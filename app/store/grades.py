@@ -88,7 +88,7 @@ class Grades(QueryBase):
         return [AttemptScore._make(row) for row in self._fetch_all(last)]
 
     def attempted_sheets(self, activity_id: int) -> list[AttemptedSheet]:
-        """The sheets of an activity that have attempts, in the order of their first one."""
+        """The sheet keys of an activity that have attempts, in the order of their first attempt."""
         first = sa.select(sa.func.min(attempts.c.id)).where(attempts.c.activity_id == activity_id)
         first = first.group_by(attempts.c.sheet_key)
         query = sa.select(*(attempts.c[name] for name in AttemptedSheet._fields))

@@ -73,15 +73,18 @@ class JobTable(QueryBase):
     ) -> Job:
         """Store a new job in its client's next turn; raises JobRefusedError if `limits` are reached.
 
-        In this order: "full" in all or for visitors, "yours" for this client, "hourly" for what this client started
-        within an hour. A client without a key is held only to the first. `along` is called in the same transaction.
-        The job is deleted with the visitor or student whose it is, if they are deleted before it.
+        The reason is "full" if too many jobs of the kind wait or are at work, in all or, for a visitor, of visitors;
+        else "yours" if too many of this client do; else "hourly" if this client has queued too many within an hour. A
+        client without a key can only get "full". `along` is called in the same transaction, after these checks. The job
+        is deleted with the visitor or student whose it is, if they are deleted before it.
 
-        A client's next turn is one after its last, but not before the turn that the queue has come to: that of the
-        latest start, of members and visitors each. Jobs that were cancelled before they started do not count.
+        A client's next turn is one after its last, but not before the turn that the queue has come to: the highest of
+        any job that was started, of members and visitors each. Jobs that were cancelled before they started do not
+        count.
 
-        With a `runner`, which is that of the caller, the job is started, as `claim` would, for the caller to do, if no
-        job of its kind waits and the runner may start one more. Otherwise runners that wait are told of it.
+        `runner` is that of the calling process, None if it does no jobs. With it, the job is started for the caller to
+        do, as `claim` would, if no job of its kind waits and the runner may start one more. Otherwise runners that wait
+        are told of it.
         """
         own = (jobs.c.client == client.key, jobs.c.kind == kind, jobs.c.is_member == client.is_member)
         count, has_started = sa.func.count(), jobs.c.started_at.is_not(None)
@@ -124,19 +127,22 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def find(self, key: str) -> Job | None:
-        """A job with its place; None for an unknown key."""
+        """A job with its place; None for an unknown key, and for a job that was deleted."""
         if "\0" in key:  # no key has it, and PostgreSQL refuses the query
             return None
         row = self._fetch_one(self._find, job_key=key)
         return _job(row) if row else None
 
     def find_numbered(self, job_id: int) -> Job | None:
-        """The job with that id, with its place; None if there is none, or not any more."""
+        """The job with that id, with its place, deleted or not; None if there is none, or if it ended a day ago."""
         row = self._fetch_one(self._found.where(jobs.c.id == job_id))
         return _job(row) if row else None
 
     def overdue(self) -> Sequence[Job]:
-        """The jobs that have waited for longer than OVERDUE_AFTER, 200 at most, oldest first."""
+        """The jobs that wait and were queued more than OVERDUE_AFTER ago, 200 at most, the first queued first.
+
+        A job whose process fell silent counts as waiting.
+        """
         late = jobs.c.created_at < self._time(OVERDUE_AFTER)
         rows = self._fetch_all(self._found.where(_OPEN, ~self._works(), late).order_by(jobs.c.id).limit(200))
         return [_job(row) for row in rows]
@@ -146,15 +152,16 @@ class JobTable(QueryBase):
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
 
     def count_of_other_forms(self) -> int:
-        """How many jobs wait whose form is not JOB_FORM, so that no runner with this code can do them."""
+        """How many jobs wait or are at work whose form is not JOB_FORM: no runner with this code can do them."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(_OPEN, jobs.c.form != JOB_FORM))[0])
 
     def claim(self, kind: JobKind, runner: Runner) -> Claimed | None:
         """Start the first job of a kind whose needs a runner meets, and return it with its arguments.
 
         Members' jobs go first, then the earliest turn, then whichever was queued first. None if no such job waits, or
-        as many as the runner does at a time are at work there. A job that gave no sign of life for SILENT_AFTER starts
-        again; after MAX_ATTEMPTS starts it is lost.
+        if the runner is at work on `concurrency` jobs of the kind already. A job that gave no sign of life for
+        SILENT_AFTER waits again; if it has been started MAX_ATTEMPTS times, it is lost instead, and the next one is
+        tried.
         """
         first = (
             sa.select(jobs.c.id, jobs.c.is_working, jobs.c.attempt)
@@ -187,8 +194,9 @@ class JobTable(QueryBase):
     def await_job(self, seconds: float) -> None:
         """Wait until a job may have been queued, for `seconds` at most. For one thread of a process.
 
-        PostgreSQL tells it, on a connection that is open only for that. Where that connection is lost, or a PgBouncer
-        passes nothing on, the time is waited out.
+        On PostgreSQL a notification ends the wait, on a connection that is open only for that; the call that opens it
+        returns at once. On SQLite, after a lost connection, or with a PgBouncer that passes nothing on, it takes the
+        whole time.
         """
         if not self._is_postgresql:
             time.sleep(seconds)
@@ -217,11 +225,15 @@ class JobTable(QueryBase):
         self._listening = None
 
     def beat(self, job: Job, done: int, total: int) -> bool:
-        """Store a sign of life and the progress; False if the job has ended or was started again elsewhere."""
+        """Store a sign of life and the progress; False, and nothing is stored, if the job has ended or was started
+        again.
+        """
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a member's job of the same kind, which the runner could do, has waited for over GIVES_WAY_AFTER."""
+        """Whether a member's job of the same kind, which the runner could do, was queued over GIVES_WAY_AFTER ago and
+        waits.
+        """
         waits = sa.exists().where(
             jobs.c.kind == job.kind,
             _OPEN,
@@ -233,7 +245,10 @@ class JobTable(QueryBase):
         return bool(self._fetch_one(sa.select(waits))[0])
 
     def put_back(self, job: Job) -> None:
-        """Let a job that was started wait again in its turn; this start does not count. Runners are told of it."""
+        """Let a job that was started wait again in its turn; this start does not count. Runners are told of it.
+
+        Nothing happens if it has ended or was started again elsewhere.
+        """
         waits = {"is_working": False, "done": 0, "attempt": job.attempt - 1, "started_at": None, "runner": ""}
 
         def within(connection: sa.Connection) -> None:
@@ -245,15 +260,17 @@ class JobTable(QueryBase):
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"", reason: str = "") -> None:
         """Store the result of a job and how it has ended, unless it has ended already or was started again elsewhere.
 
-        In one transaction, but for the pieces of a large result. `problem` is the sentence for a job that has failed,
-        cut after MAX_PROBLEM characters; `reason` is the same as a word.
+        All in one transaction, but for the pieces of a large result; a `result` that is a function is called in it.
+        `problem` is the sentence for a job that has failed, cut after MAX_PROBLEM characters; `reason` is the same as a
+        word. Whatever the ending that is stored, its runner has done one job more.
         """
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """Store each whole piece of a result in its own transaction, then the rest with the ending.
+        """Store each whole piece of a result in its own transaction; then the rest, or what a function stores, with the
+        ending.
 
-        Nothing of a job that has ended meanwhile, since one that was deleted has no sentence any more.
+        Of a job that has ended meanwhile nothing is stored: one that was deleted has no sentence any more.
         """
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
@@ -277,12 +294,15 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def _store_piece(self, job: Job, number: int, data: bytes) -> None:
-        """Store a piece of a job's result, unless it is stored already since the rest could not be."""
+        """Store a piece of a job's result, unless an earlier try of this start has stored it."""
         piece = {"job_id": job.id, "attempt": job.attempt, "number": number, "data": data}
         self._execute(self._insert_into(job_pieces).values(piece).on_conflict_do_nothing())
 
     def refuse(self, job: Job, problem: str, reason: str) -> None:
-        """Let a job fail that waits; nothing happens to one that is at work or has ended."""
+        """Let a waiting job fail with a sentence, cut after MAX_PROBLEM characters, and a reason.
+
+        Nothing happens to one that is at work or has ended.
+        """
         waits = (jobs.c.id == job.id, _OPEN, ~self._works())
         failed = {"ending": "failed", "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
 
@@ -295,7 +315,7 @@ class JobTable(QueryBase):
     def cancel(self, job: Job) -> bool:
         """End a job that waits or is at work, which its process then notices; False for one that has ended already.
 
-        If it was never started, its client's later jobs of that kind move up by a turn.
+        If it was never started, or was put back, its client's later jobs of that kind move up by a turn.
         """
         end = sa.update(jobs).where(jobs.c.id == job.id, _OPEN).returning(jobs.c.turn, jobs.c.started_at)
         end = end.values(ending="cancelled", is_working=False, heard_at=self._time())
@@ -314,9 +334,9 @@ class JobTable(QueryBase):
     def retry(self, job: Job) -> bool:
         """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it.
 
-        False, and nothing changes, for any other job, and for one that ended more than JOB_RETENTION ago, whose
-        arguments are or will be deleted. Its starts go on being counted: if its runner falls silent once it has been
-        started MAX_ATTEMPTS times, it is lost at once. The sentence that a run has failed with is deleted, too.
+        False, and nothing changes, for any other job, and for one that was deleted or ended more than JOB_RETENTION
+        ago. Its earlier starts count: if its runner falls silent and it has been started MAX_ATTEMPTS times, it is lost
+        at once. The sentence that a run has failed with is deleted, too.
         """
         failed = (jobs.c.ending.in_(("failed", "lost")), jobs.c.heard_at >= self._time(JOB_RETENTION))
         again = {"ending": None, "problem": "", "reason": "", "done": 0, "started_at": None, "runner": "",
@@ -333,7 +353,7 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def result(self, job: Job) -> bytes:
-        """What a job that is ready has given."""
+        """The bytes that a job's last start has stored; b"" for none."""
         of_job = (job_pieces.c.job_id == job.id, job_pieces.c.attempt == job.attempt)
         pieces = self._fetch_all(sa.select(job_pieces.c.data).where(*of_job).order_by(job_pieces.c.number))
         return b"".join(data for (data,) in pieces)
@@ -358,7 +378,8 @@ class JobTable(QueryBase):
     def delete_expired(self) -> None:
         """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long.
 
-        Of a job that ended more than JOB_RETENTION ago, delete what `delete` does, and whose it was.
+        Of a job that ended more than JOB_RETENTION ago, delete everything that `delete` would, and the client, teacher,
+        visitor or student that it belongs to. Then its key leads nowhere.
         """
         nobody = {"client": "", "teacher_id": None, "visitor_id": None, "student_id": None}
         is_forgotten = jobs.c.key.startswith(_FORGOTTEN)
@@ -373,9 +394,9 @@ class JobTable(QueryBase):
     # Runners
 
     def sign_on(self, runner: Runner) -> None:
-        """Store what a runner is, with a sign of life; of one that has signed on before, what has changed since.
+        """Store what a runner is, with a sign of life; if a runner with this name is stored, it is replaced.
 
-        When it started and how many jobs it has done stay as they are until `sign_off`.
+        When that one started and how many jobs it has done stay as they are until `sign_off`.
         """
         said = {"is_web": runner.is_web, "kinds": list(runner.kinds), "device": runner.device,
                 "device_name": runner.device_name, "memory_bytes": runner.memory_bytes,
@@ -395,7 +416,10 @@ class JobTable(QueryBase):
             )
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every runner of the last day by name, alive or not."""
+        """Every stored runner by name, alive or not; those that were silent for a day are deleted.
+
+        It is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
+        """
         alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
         rows = self._fetch_all(
             sa.select(runners, (runners.c.heard_at >= alive_after).label("is_alive")).order_by("name")
@@ -405,7 +429,7 @@ class JobTable(QueryBase):
     # What the queries share
 
     def _update(self, job: Job, **values: Any) -> bool:
-        """Change a job, and return True, if it is at work by this start; else return False."""
+        """Change a job, and return True, if it is still at work by the start that `job` has; else return False."""
         start = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.runner == job.runner, jobs.c.is_working)
         return self._execute(sa.update(jobs).where(*start).values(values)) == 1
 
@@ -416,15 +440,15 @@ class JobTable(QueryBase):
         return sa.bindparam(None, callable_=lambda: self.now() - ago, type_=UtcDateTime(), unique=True)
 
     def _works(self, table: sa.FromClause = jobs) -> sa.ColumnElement[bool]:
-        """Whether a job is at work, and was heard of within SILENT_AFTER."""
+        """Whether a job is at work, and gave a sign of life within SILENT_AFTER."""
         return table.c.is_working & (table.c.heard_at >= self._time(SILENT_AFTER))
 
     def _is_at(self, runner: Runner | None) -> sa.ColumnElement[bool]:
-        """Whether a job is at work on a runner."""
+        """Whether a job is at work on a runner and has given a sign of life lately; never for None."""
         return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
 
     def _build_found(self) -> sa.Select[Any]:
-        """A query of jobs with their places, as `_job` takes its rows."""
+        """A query of all jobs, ended or not, with their places in the queue, as `_job` takes its rows."""
         waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
         rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
         is_earlier = (_OTHER.c.is_member & ~jobs.c.is_member) | (
@@ -441,11 +465,14 @@ class JobTable(QueryBase):
         )
 
     def _lock_queue(self, connection: sa.Connection, kind: JobKind) -> None:
+        """Hold the queue of a kind until the transaction ends; nothing to do with SQLite, which has one writer at a
+        time.
+        """
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK, sa.func.hashtext(kind))))
 
     def _tell_runners(self, connection: sa.Connection) -> None:
-        """Wake the runners that wait for a job, once the transaction is committed."""
+        """Wake the runners that wait for a job, once the transaction is committed; with SQLite nobody waits."""
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
@@ -464,7 +491,7 @@ def _job(row: Any) -> Job:
 
 
 def _suits(runner: Runner) -> sa.ColumnElement[bool]:
-    """Whether a runner meets what a job needs; see `unmet_need`. Web processes take every job of their form."""
+    """Whether a runner meets what a job needs; see `unmet_need`. Web processes need only have the job's form."""
     is_ours = jobs.c.form == runner.form
     if runner.is_web:
         return is_ours

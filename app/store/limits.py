@@ -54,7 +54,9 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def limit_postgresql(engine: sa.Engine, name: str) -> None:
-    """Let every new connection of this engine have that name, and give up after the limits above."""
+    """Let every new connection of this engine have that name and the limits CONNECT_LIMIT_S, STATEMENT_LIMIT_S and
+    ANSWER_LIMIT_S.
+    """
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
@@ -142,7 +144,9 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left."""
+    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left; never for other
+    databases.
+    """
     path = engine.url.database
     on_disk = engine.dialect.name == "sqlite" and path and path != ":memory:"
     if on_disk and shutil.disk_usage(os.path.dirname(str(path)) or ".").free < ROOM_NEEDED_BYTES:
@@ -246,7 +250,10 @@ class HealthCheck:
 
 
 def insist(store: Callable[[], object]) -> None:
-    """Store something nobody would send again: once more after each pause while the database takes nothing in."""
+    """Call `store`, and again after each pause of STORED_AGAIN_AFTER_S while the database cannot do its work.
+
+    For what nobody would send again. Any other error is raised at once, a failure of the database after the last pause.
+    """
     for pause_s in (*STORED_AGAIN_AFTER_S, None):
         try:
             store()

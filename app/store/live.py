@@ -69,7 +69,9 @@ class Live(QueryBase):
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """For each student and sheet, the newest attempt's id, and whether any was handed in or auto-submitted."""
+        """For each student and sheet, the newest attempt's id, and whether any was handed in by the student, or
+        auto-submitted.
+        """
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)
         auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))

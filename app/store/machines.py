@@ -42,18 +42,22 @@ class JobRecord:
 
     @property
     def waited(self) -> timedelta:
-        """From when it was queued to its newest start; zero for one that was never started."""
+        """From when it was queued, or queued again, to its newest start; zero for one that was never started or was put
+        back.
+        """
         return (self.started_at or self.created_at) - self.created_at
 
     @property
     def took(self) -> timedelta:
-        """From its newest start to its end; zero for one that was never started."""
+        """From its newest start to its end, or its last sign of life so far; zero for one that was never started."""
         return self.heard_at - (self.started_at or self.heard_at)
 
 
 @dataclass(frozen=True)
 class KindQueue:
-    """How many jobs of a kind wait and are at work, and since when the oldest of those that wait does."""
+    """How many jobs of a kind wait and are at work, and when the oldest of those that wait was queued; None if none
+    waits.
+    """
 
     kind: JobKind
     waiting: int
@@ -62,7 +66,10 @@ class KindQueue:
 
 
 class Machines(QueryBase):
-    """What the page of machines shows of jobs; those that ended are kept for a day."""
+    """What the page of machines shows of jobs; those that ended are kept for a day.
+
+    A job counts as at work until its end is stored or it is put back, even if its process fell silent.
+    """
 
     def time(self) -> datetime:
         """The time by the clock that sets the times of jobs: PostgreSQL's, or with SQLite that of the app."""
@@ -72,7 +79,7 @@ class Machines(QueryBase):
         return at
 
     def queues(self) -> dict[str, KindQueue]:
-        """The queue of each kind that has one, by kind."""
+        """The queue of each kind with jobs that wait or are at work, by kind; other kinds are left out."""
         count, waits = sa.func.count(), ~jobs.c.is_working
         numbers = sa.select(
             jobs.c.kind,
@@ -84,24 +91,26 @@ class Machines(QueryBase):
         return {row[0]: KindQueue(*row) for row in rows}
 
     def open_jobs(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs at work, the one that was started first at the top, then those that wait, in the order of each queue."""
+        """Jobs at work, the longest running first, then those that wait, by kind and in the order of its queue; up to
+        `limit`.
+        """
         order = (jobs.c.is_working.desc(), sa.case((jobs.c.is_working, jobs.c.started_at)), jobs.c.kind,
                  jobs.c.is_member.desc(), jobs.c.turn, jobs.c.id)  # fmt: skip
         return self._records(_OPEN, order, limit)
 
     def slowest(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs that gave a result, the one that was at work for longest first."""
+        """Jobs that are ready, the one that took longest from its newest start to its end first; `limit` at most."""
         seconds = sa.func.julianday if self.engine.dialect.name == "sqlite" else lambda at: sa.extract("epoch", at)
         took = seconds(jobs.c.heard_at) - seconds(jobs.c.started_at)
         is_ready = (jobs.c.ending == "ready") & jobs.c.started_at.is_not(None)
         return self._records(is_ready, (took.desc(), jobs.c.id), limit)
 
     def failed(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs that failed or were lost, the newest end first."""
+        """Jobs that failed or were lost, the newest end first; `limit` at most."""
         return self._records(_FAILED, (jobs.c.heard_at.desc(), jobs.c.id.desc()), limit)
 
     def endings(self) -> Counter[str]:
-        """How many jobs ended in each way."""
+        """How many jobs ended in each way; those that wait or are at work are left out."""
         rows = self._fetch_all(sa.select(jobs.c.ending, sa.func.count()).where(~_OPEN).group_by(jobs.c.ending))
         return Counter(dict(map(tuple, rows)))
 

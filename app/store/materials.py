@@ -198,7 +198,7 @@ class Materials(QueryBase):
     def _add_version(
         self, connection: sa.Connection, material_id: int, number: int, teacher: Teacher, content: Mapping[str, Any]
     ) -> None:
-        """Store a version as saved now by a teacher."""
+        """Store a version as saved now by a teacher, and which imported models it names."""
         row = {"material_id": material_id, "number": number}
         rest = {"content": dict(content), "teacher_id": teacher.id, "at": self.now()}
         connection.execute(sa.insert(material_versions).values(row | rest))
@@ -217,7 +217,7 @@ class Materials(QueryBase):
         return from_row(Material, row) if row else None
 
     def _all(self, condition: sa.ColumnElement[bool], *, removed: bool = False) -> tuple[Material, ...]:
-        """The materials that meet the condition, by title."""
+        """The materials that meet the condition, by title: the removed ones if `removed`, else the others."""
         is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
         rows = self._fetch_all(_newest_versions().where(condition, is_listed))
         listed = [from_row(Material, row) for row in rows]
@@ -240,7 +240,7 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 
 def _newest_versions() -> sa.Select[Any]:
-    """The SELECT of every material with what its newest version holds."""
+    """The SELECT of every material, removed or not, with what its newest version holds."""
     names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
     newest = (
         material_versions.c.material_id == materials.c.id,

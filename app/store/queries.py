@@ -48,6 +48,7 @@ class WriteLock:
         self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
+        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither."""
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
@@ -255,7 +256,10 @@ class QueryBase:
                 _CURRENT.reset(outer)
 
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
-        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits."""
+        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits.
+
+        What the work raises takes back what it wrote, and is raised again; on SQLite, it may be called twice.
+        """
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
                 return work(connection)
@@ -335,7 +339,7 @@ def columns(table: sa.FromClause, kind: type[Any], prefix: str = "") -> list[sa.
 
 
 def from_row(kind: type[Kind], row: Any, prefix: str = "") -> Kind:
-    """The dataclass whose fields stand in a row under prefix + field, as `columns` selects them."""
+    """The dataclass whose fields are in a row under prefix + field, as `columns` selects them."""
     return kind(*_values_of(cast(Any, kind), prefix)(row._mapping))
 
 

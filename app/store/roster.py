@@ -122,7 +122,7 @@ class Roster(QueryBase):
             return connection.scalar(added.where(students.c.import_key == import_key)) or 0
 
     def last_import(self, course: Course) -> RosterImport | None:
-        """The newest import of a course, with those of its students who are still on the roster; None for none."""
+        """The newest import of which a course still has students, and how many; None if there is none."""
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
         rows = self._fetch_all(
             sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
@@ -321,7 +321,7 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
-        """The student and course of each of a browser's enrolments, newest first."""
+        """The student and course of each of a browser's enrolments, newest first, archived courses included."""
         query = (
             sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
             .join_from(enrolments, students, enrolments.c.student_id == students.c.id)

@@ -53,7 +53,7 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
 
 
 def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
-    """The remarks, a proposal that several make only at the last of them."""
+    """The remarks; a proposal that several of them make stays only with the last of these."""
     later = [{proposal for other in remarks[at + 1 :] for proposal in other.proposals} for at in range(len(remarks))]
     return tuple(
         replace(remark, proposals=tuple(each for each in remark.proposals if each not in after))
@@ -62,8 +62,10 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """The buttons that would fix a finding: none for some kinds, no number of tokens for a sheet with a sentence, and a
-    title only if it does fix it.
+    """The buttons that would fix a finding; there are none for the kinds of findings that are not named here.
+
+    A number of tokens is not proposed for a sheet with a sentence, and the automatic title only if the finding then
+    goes.
     """
     sheet = variant.worksheet
     if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given

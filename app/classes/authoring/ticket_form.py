@@ -101,6 +101,7 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
 
 
 def _question_settings(question: QuestionFields) -> dict[str, Any]:
+    """The settings of a question: labels only for a scale, options only for one that asks to choose."""
     settings: dict[str, Any] = {"text": question.text, "kind": question.kind, "required": question.required}
     if question.kind == "scale":
         settings["labels"] = [question.first, question.last]

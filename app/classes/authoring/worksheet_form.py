@@ -218,7 +218,8 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
 
 
 def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
-    """Tokens, share and tolerance; empty texts are left out, except `tokens`, which a sheet needs.
+    """Lengths, layer, head, share and tolerance as typed; empty texts are left out, except `tokens`, which a sheet
+    needs.
 
     Raises WorksheetFormError for a number that cannot be read, and a range with one end or the larger end first.
     """
@@ -396,7 +397,10 @@ def _whole(text: str, name: str, example: int) -> int:
 
 
 def _share(text: str, name: str, highest: float) -> float:
-    """The share that a percentage means, 0.5 for "50" or "50 %"; raises WorksheetFormError above share `highest`."""
+    """The share that a percentage means, 0.5 for "50" or "50 %".
+
+    Raises WorksheetFormError about the field `name` for any other text, and for a share above `highest`.
+    """
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
     if share is None or share > Decimal(str(highest)):
@@ -406,7 +410,11 @@ def _share(text: str, name: str, highest: float) -> float:
 
 
 def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFormError:
-    """The error of a setting as one of the form's field, whose sentence says "This" in place of the setting's name."""
+    """The error of a setting as one of the form's field, whose sentence says "This" in place of the setting's name.
+
+    A known topic that the model cannot have is an error of the model; one in a whole entry of a list, of its first
+    field.
+    """
     path = error.path
     if error.setting.startswith("row_"):
         kind = error.setting.removeprefix("row_").removesuffix("s")
@@ -432,7 +440,10 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
 
 
 def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
-    """The texts that show a worksheet in the form; `read_worksheet_form` reads them back."""
+    """The texts that show a worksheet in the form; `read_worksheet_form` reads them back.
+
+    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head.
+    """
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {
         "title": "" if worksheet.title == title else worksheet.title,

@@ -47,8 +47,8 @@ class _WordingSource:
 def library_of(library: Library, store: Store, content: Content) -> Library:
     """The library of an activity with this content: its worksheets, and models and wording as they were frozen.
 
-    `library` is the present one; models that were not frozen come from it, and it is returned itself if nothing has
-    changed since. Results are cached; only the first call asks the database.
+    `library` is the present one; models that were not frozen, or whose snapshot is gone, come from it, and it is
+    returned itself if nothing has changed since. Results are cached; only the first call asks the database.
     """
     return _library_of(_Source(id(library), id(store), content.fingerprint, library, store, content))
 
@@ -59,7 +59,7 @@ def _library_of(source: _Source) -> Library:
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """The result of `library_of`, without the cache."""
+    """The library of an activity with this content, made anew; see `library_of`, which caches it."""
     texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}

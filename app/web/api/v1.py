@@ -365,7 +365,8 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
     """Every misconception that sheets are diagnosed by, with its topics and its first hint.
 
-    First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet.
+    First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet. A key
+    that comes again adds its worksheet's topic to the first entry with it, whose hint stays.
     """
     say = services.library.wording.misconception
     entries = {

@@ -98,7 +98,7 @@ def show_heads(request: Request, services: ServicesDep) -> Response:
 
 @router.get("/see/heads/embed")
 def show_embedded_heads(request: Request, services: ServicesDep) -> Response:
-    """The same without the header and the form above, for a frame in another site's page."""
+    """The exhibit of `show_heads` without the header and the form above, for a frame in another site's page."""
     return _heads(request, services, embedded=True)
 
 
@@ -187,7 +187,7 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
 
 
 def _heads_of(variant: Variant, count: int) -> LayerHeads:
-    """The layer with so many key/value heads."""
+    """The layer with `count` key/value heads."""
     return LayerHeads({**variant.sizes, "G": count})
 
 

@@ -111,7 +111,7 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
 
 @router.get("/see/slide/embed")
 def show_embedded_slide(request: Request, services: ServicesDep) -> Response:
-    """The same without the header and the form, for a frame in another site's page."""
+    """The exhibit of `show_slide` without the header and the form, for a frame in another site's page."""
     return _show(request, services, embedded=True)
 
 
@@ -125,7 +125,11 @@ def take_product(request: Request, services: ServicesDep, form: FormDep) -> Resp
 
 
 def _show(request: Request, services: Services, *, embedded: bool) -> Response:
-    """The page, or the one for other sites if `embedded`; a product that cannot be shown gets a sentence instead."""
+    """The page, or the one for other sites if `embedded`; a product that cannot be shown gets a sentence instead.
+
+    The status is then 404 for an unknown worksheet, topic or product, and 200 for sides that are missing or do not fit;
+    for the model and the tokens it is that of `requested_sheet`.
+    """
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
     worksheet, problem = _worksheet(
@@ -341,7 +345,7 @@ class _Slide:
 
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
-        """The menu of products."""
+        """The menu of products: all of the topic, or with typed lengths those whose matrices are on the sheet."""
         shown = products_on(self.variant) if self.is_typed else self.products
         return tuple(_choice(self.variant, each, self.product) for each in shown)
 

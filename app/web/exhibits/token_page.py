@@ -68,7 +68,7 @@ def show_token(request: Request, services: ServicesDep) -> Response:
 
 @router.get("/see/token/embed")
 def show_embedded_token(request: Request, services: ServicesDep) -> Response:
-    """The same without the header and the form, for a frame in another site's page."""
+    """The exhibit of `show_token` without the header and the form, for a frame in another site's page."""
     return _token(request, services, embedded=True)
 
 
@@ -108,5 +108,5 @@ def _asked(variant: Variant, exhibit: Exhibit, step: int, typed: Mapping[str, st
 
 
 def _query(variant: Variant | None) -> dict[str, str]:
-    """What an address says of the sheet; nothing where there is none."""
+    """The model and the tokens of the sheet, for an address; empty without a sheet."""
     return {"model": variant.model.key, "tokens": str(variant.tokens)} if variant else {}

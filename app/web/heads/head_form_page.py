@@ -50,7 +50,8 @@ class HeadFormPage:
 def show_head_form(
     request: Request, services: ServicesDep, checkpoint: str = "", layer: str = "", head: str = ""
 ) -> Response:
-    """The form, with the first listed weights unless others are named, and an example.
+    """The form with an example: the weights named `checkpoint`, a layer and a head, or what `_form` puts in their
+    place.
 
     `from` in the query is the key of a head whose sentence, weights, layer and head are in the form where the query
     names no others, as long as that head is kept.
@@ -67,8 +68,9 @@ def show_head_form(
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
     """Queue the head, and lead to its page; sets the visitor's cookie. It counts in what the network may store.
 
-    The form is shown again, with what was typed, for a sentence, layer or head that cannot be used, for weights that
-    the server doesn't offer, in whose place no others are run (422), and if too many heads wait (503).
+    The form is shown again, with what was typed, for a sentence, layer or head that cannot be used, and for weights
+    that the server doesn't offer, even if it offers others (422); and if too many heads wait, or this client asks for
+    too many (503).
     """
     sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))
@@ -110,7 +112,7 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
 
 
 def _problem(chosen: ListedCheckpoint, sentence: str, layer: int | None, head: int | None) -> tuple[str, str] | None:
-    """The first field that cannot be used, and why; None if all can.
+    """The first of the fields sentence, layer and head that cannot be used, and why; None if all can.
 
     A sentence may be neither empty nor longer than MAX_SENTENCE; layer and head are None where no number was typed.
     """

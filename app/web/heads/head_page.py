@@ -90,8 +90,9 @@ class HeadPage:
 def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
-    `skip` lists the stages that were skipped, "all" for every one. `hint` is the level of a hint for the stage that is
-    asked. A browser without script loads the page again every two seconds until the head has run.
+    `skip` lists the stages that were skipped, separated by commas, "all" for every one. `hint` is the level of a hint
+    for the stage that is asked. A browser without script loads the page again every two seconds until the head has run.
+    404 for an unknown key.
     """
     job = find_head_job(services, key)
     page = HeadPage(
@@ -119,10 +120,10 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
 
 @router.post("/heads/{key}/stages/{stage}")
 def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: str, stage: str) -> Response:
-    """Check a stage, give a hint on it, or skip it, as the button in `press` says; an attempt is stored for a check.
+    """Skip a stage if `press` is "skip"; else check it and store an attempt, with a hint if `press` is a hint's level.
 
-    404 for a stage that this head doesn't have. A check counts in what the network may store; the visitor's cookie is
-    set.
+    404 for a head without a result, and for a stage that it doesn't have or that has no boxes. An attempt counts in
+    what the network may store, and sets the visitor's cookie.
     """
     _job, real_head = find_head(services, key)
     of_stage = next((each for each in _stages(services, real_head) if each.key == stage and each.variant), None)
@@ -156,13 +157,16 @@ def cancel_head(services: ServicesDep, key: str) -> Response:
 
 @router.post("/heads/{key}/delete")
 def delete_head(services: ServicesDep, key: str) -> Response:
-    """Delete a head with its sentence now, whatever it is doing, and lead to the form."""
+    """Delete a head with its sentence now, even if it waits or runs, and lead to the form; 404 for an unknown key."""
     services.jobs.delete(find_head_job(services, key))
     return RedirectResponse(url_for("show_head_form"), 303)
 
 
 def _store_answers(request: Request, services: Services, form: FormDep, stage: HeadStage, token: str) -> Visitor:
-    """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return whose it is."""
+    """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return the visitor.
+
+    A token that belongs to nobody makes a new visitor, from the form's secret. Raises BudgetSpentError.
+    """
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
     sent = SentSheet(read_answers(form, variant))
@@ -186,8 +190,10 @@ def _page(
     hint: HintLevel | None = None,
     is_checked: bool = False,
 ) -> HeadPage:
-    """The page of a head that has run, for the visitor with this token; `query` is what the picture reads of the
-    address.
+    """The page of a head that has run, for the visitor with this token.
+
+    `query` is what the picture reads of the address; the picture shows only what stages that are open let it show.
+    `hint` and `is_checked` concern the stage that is asked: see `stage_views`. 404 for a head without a result.
     """
     job, real_head = find_head(services, key)
     stages, wording = _stages(services, real_head), services.library.wording
@@ -225,14 +231,16 @@ def _stages(services: Services, real_head: RealHead) -> tuple[HeadStage, ...]:
 
 
 def _model_of(real_head: RealHead) -> Model:
-    """The checkpoint as a model of sheets; its key can't be that of a model of the library."""
+    """The checkpoint as a model of sheets, with a key that no model of the library has."""
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
 
 
 def _quantized_sentence(real_head: RealHead) -> str:
-    """How many bits a stored weight of this head has, by the names of GGUF's types, such as Q4_1; or no number."""
+    """What the file of a quantized head holds: how many bits a weight has, by GGUF's types such as Q4_1, if these say
+    so.
+    """
     dtypes = {part.stored.dtype for part in real_head.parts}
     bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
     if not bits:
@@ -244,7 +252,7 @@ def _quantized_sentence(real_head: RealHead) -> str:
 
 
 def _scale_sentence(real_head: RealHead) -> str:
-    """What makes a score of this model, with the number that it is divided or multiplied by."""
+    """How this model scales a score, with the number that it is divided or multiplied by; or that it does not."""
     architecture = real_head.architecture
     scale, d_h = architecture.score_scale, architecture.d_h
     if scale.kind == "inverse-sqrt":
@@ -259,7 +267,7 @@ def _scale_sentence(real_head: RealHead) -> str:
 
 
 def _problem_of(job: Job) -> str:
-    """The sentence about a head that has ended without a result; "" for any other."""
+    """The sentence about a head that was cancelled, lost or has failed; "" for any other."""
     if job.ending == "cancelled":
         return _("This run was cancelled.")
     if job.ending == "lost":
@@ -268,7 +276,9 @@ def _problem_of(job: Job) -> str:
 
 
 def _skipped(text: str) -> list[str]:
-    """The keys of the stages that were skipped, as they are listed in an address or a form."""
+    """The keys in a list of skipped stages, separated by commas, cut after MAX_SKIPPED characters; they are not
+    checked.
+    """
     return [key for key in text[:MAX_SKIPPED].split(",") if key]
 
 

@@ -70,11 +70,12 @@ def start_head(
     visitor_id: int | None = None,
     student_id: int | None = None,
 ) -> Job:
-    """Queue a head and return its job without waiting for it; HeadNotRun if too many wait, in all or of this client.
+    """Queue a head and return its job without waiting for it.
 
     `back` is the address of the page that it was started from. The job is deleted with the visitor or student. It
     states its weights, also where this process does jobs itself, since a runner may be there before servers leave jobs
-    to it.
+    to it. Raises HeadNotRun if too many heads wait, in all or of this client, if this client has queued too many within
+    an hour, and if the server does not offer the weights. Layer and head are not checked here.
     """
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
@@ -92,7 +93,10 @@ def start_head(
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:
-    """The result of a queued head as bytes; raises ValueError, whose text the page shows, if it cannot be run."""
+    """The result of a queued head as bytes; raises ValueError, whose text the page shows, if it cannot be run.
+
+    That includes a sentence whose number of tokens is not the one that its worksheet says.
+    """
     choice = HeadChoice(**task.arguments)
     source = find_checkpoint(services, choice.checkpoint).source
     options: dict[str, Any] = {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
@@ -109,7 +113,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
     """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed.
 
-    A server that leaves heads to runners offers what the living ones have, each key once.
+    A server that leaves heads to runners offers what living runners have instead, each key once, without a source.
     """
     if not services.settings.runners:
         return listed_checkpoints(services.settings.weight_folders)
@@ -126,7 +130,7 @@ def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:
 
 
 def find_head_job(services: Services, key: str) -> Job:
-    """The job of a head, whatever its state; 404 for an unknown key and for one that has been deleted."""
+    """The job of a head, whatever its state; 404 for a key that is unknown, was deleted, or is of another kind."""
     job = services.jobs.find(key)
     if job is None or job.kind != "head":
         raise HTTPException(404, _("This head has been deleted with its sentence: run it again."))
@@ -134,7 +138,7 @@ def find_head_job(services: Services, key: str) -> Job:
 
 
 def find_choice(services: Services, key: str) -> HeadChoice | None:
-    """What was chosen for a head that is still kept; None for any other key."""
+    """What was chosen for a head, finished or not, until it is deleted; None for any other key."""
     job = services.jobs.find(key) if key else None
     return HeadChoice(**services.jobs.arguments(job)) if job and job.kind == "head" else None
 

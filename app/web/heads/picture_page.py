@@ -42,7 +42,7 @@ def show_picture(request: Request, services: ServicesDep, key: str) -> Response:
 
 @router.get("/heads/{key}/picture/rows/{row:int}")
 def show_picture_row(request: Request, services: ServicesDep, key: str, row: int) -> Response:
-    """What one query attends to, to be put into a page that shows the picture; a telling one for a row there isn't."""
+    """What one query attends to, to be put into a page that shows the picture; for a row there isn't, a telling row."""
     _job, real_head = find_head(services, key)
     query = {**request.query_params, "row": str(row)}
     return render("heads/_picture_row.html", PictureRowFragment(picture_row(real_head, key, query)))
@@ -50,7 +50,7 @@ def show_picture_row(request: Request, services: ServicesDep, key: str, row: int
 
 @router.get("/heads/{key}/numbers.npz")
 def download_head_numbers(services: ServicesDep, key: str) -> Response:
-    """All numbers of the head and its tokens, for numpy."""
+    """All numbers of the head and its tokens, as an npz file for numpy; 404 for a head without a result."""
     _job, real_head = find_head(services, key)
     file = io.BytesIO()
     save_npz(real_head, file)

@@ -181,7 +181,11 @@ def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> Pict
 
 
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
-    """The row of the query that an address names, and the column of its key; see `picture_view`."""
+    """The row of the query that an address names, else that of `telling_row`, and the column of the key that it names.
+
+    Without a key, it is that of the named row's largest weight, or of the key of `telling_row`. A text that is no
+    number, or too large a one, names nothing. A column may have several keys.
+    """
     row, key = telling_row(numbers)
     if (named := whole_number(query.get("row", ""), len(numbers.queries) - 1)) is not None:
         row, key = named, int(numbers.weights[named].argmax())
@@ -215,7 +219,8 @@ def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers
 def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool = False) -> Response:
     """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to be downloaded.
 
-    404 for an unknown kind or stage. A CSV of more than MAX_CSV_LINES lines is refused with 422: the npz has it all.
+    If `is_decode`, of the last query alone. 404 for an unknown kind or stage, and for the stage "rest" of a single
+    token. A CSV of more than MAX_CSV_LINES lines is refused with 422: the npz has it all.
     """
     numbers = head_numbers(real_head, is_decode=is_decode)
     known: dict[str, StageKey] = {each: each for each in (*stages(numbers), "rest")}
@@ -240,11 +245,15 @@ def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool 
 
 
 def _kept(query: Mapping[str, str]) -> Mapping[str, str]:
-    """What the links of a picture keep of an address's query."""
+    """What the links of a picture keep of an address's query: `show_decode` and `show_score`."""
     return {name: query[name] for name in ("show_decode", "show_score") if name in query}
 
 
 def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
+    """A stage of the picture as SVG, with what js/picture.js needs: the place of its cells, as shares of the drawing.
+
+    In the data of the stage "rest" the columns count from 1: it leaves out the first token.
+    """
     drawing = draw_stage(numbers, stage)
     plot = drawing.plot
     data = {
@@ -265,6 +274,7 @@ def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
 
 
 def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
+    """The best heads for each pattern, in the order of PATTERNS, SHOWN_BEST at most."""
     names, definitions = pattern_names(), pattern_definitions()
     return tuple(
         FoundHeads(pattern, names[pattern], definitions[pattern], best_heads(scores, pattern, SHOWN_BEST))
@@ -273,7 +283,7 @@ def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
 
 
 def _cards(real_head: RealHead, chosen: Pattern | None) -> tuple[HeadCard, ...]:
-    """Every head of the layer in order, with its score in the chosen pattern, or else with its highest one."""
+    """Every head of the layer in order, with its score in the chosen pattern; with None, its highest one."""
     scores = [score for score in real_head.head_scores if score.layer == real_head.layer]
     of_head = {
         head: [score for score in scores if score.head == head and chosen in (None, score.pattern)]

@@ -36,7 +36,7 @@ MAX_FAILED, MAX_SLOWEST = 20, 6
 
 @dataclass(frozen=True)
 class JobLine:
-    """A job with its times as text. `runner` is "" for one that was never started."""
+    """A job with its times as text. `runner` is "" for one that was never started or was put back."""
 
     id: int
     kind: JobKind
@@ -54,9 +54,10 @@ class JobLine:
 
 @dataclass(frozen=True)
 class RunnerLine:
-    """Who does jobs, with times as text: how long it has been up, how long each job is at work, its last sign of life.
+    """Who does jobs, with ages as text: since it started (`up`), since its last sign of life (`heard`), and since each
+    job that it is at work on was started (`works`).
 
-    `is_outdated` is True for one whose code does other jobs than this server queues.
+    `is_outdated` is True for one whose code has another JOB_FORM than this server, so that it cannot do its jobs.
     """
 
     name: str
@@ -152,6 +153,7 @@ def _to_page(done: str, job: Job) -> Response:
 
 
 def _find_job(store: Store, job_id: int) -> Job:
+    """The job with that id, ended or not; 404 if there is none."""
     job = store.jobs.find_numbered(valid_id(job_id))
     if job is None:
         raise HTTPException(404)
@@ -159,9 +161,10 @@ def _find_job(store: Store, job_id: int) -> Job:
 
 
 def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
-    """The page as it is now; times are told by the clock that has set them.
+    """The page as it is now; ages are measured by the clock that set the times.
 
-    Where jobs are left to runners, web processes that did jobs before that serve no queue.
+    All jobs at work are listed; of each kind that waits, the first MAX_WAITING_SHOWN unless `shows_all`. Where jobs
+    are left to runners, a web process listed from before serves no queue.
     """
     store = services.store
     machines, runners = store.machines, store.jobs.runners()
@@ -195,6 +198,7 @@ def _place_of_runner(runner: Runner) -> tuple[bool, str]:
 
 
 def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> RunnerLine:
+    """A runner as the page shows it, with those of the jobs `working` that are its own; ages are as of `at`."""
     return RunnerLine(
         runner.name,
         runner.is_web,
@@ -212,11 +216,16 @@ def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> 
 
 
 def _queue_line(queue: KindQueue, is_served: bool, at: datetime) -> QueueLine:
+    """A queue as the page shows it, with the longest wait so far as of `at`."""
     return QueueLine(queue.kind, queue.waiting, queue.working, _age(queue.oldest, at), is_served)
 
 
 def _job_line(job: JobRecord, at: datetime) -> JobLine:
-    """A job at a time; what it waits or works is told up to then, unless it has ended."""
+    """A job as the page shows it, as of `at`.
+
+    Of a job that waits, `waited` runs on and `took` is zero; of one at work, `took` runs on. One that failed or was
+    lost can be retried for JOB_RETENTION.
+    """
     if job.ending is None:
         waited, took = (
             (job.waited, at - (job.started_at or at)) if job.is_working else (at - job.created_at, timedelta())
@@ -240,7 +249,7 @@ def _job_line(job: JobRecord, at: datetime) -> JobLine:
 
 
 def _age(since: datetime | None, at: datetime) -> str:
-    """How long ago a time was, in whole seconds at the finest: "4 s"; "" for None, "0 s" for one still to come."""
+    """How long ago a time was, with whole seconds at the finest: "4 s"; "" for None, "0 s" for a time in the future."""
     return _duration(at - since, exact=False) if since else ""
 
 

@@ -113,7 +113,10 @@ class MaterialListPage:
 
 @router.get("/worksheets")
 def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -> Response:
-    """The list, filtered by the query's `words`, `topic`, `model` and `kind`, at its `page`."""
+    """The list, filtered by the query's `words`, `topic`, `model` and `kind`, at its `page`.
+
+    `done` "removed" adds a sentence. What the teacher has removed is listed apart, whatever the filter.
+    """
     values = request.query_params
     query = MaterialQuery(
         values.get("words", "").strip()[:MAX_LINE],
@@ -140,7 +143,10 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
 
 
 def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, TaughtCourse]) -> Iterator[MaterialLine]:
-    """A line for each material that the teacher can read, their own first, then for the library's."""
+    """A line for each material that the teacher can read, then for each of the library's, whatever is searched for.
+
+    The teacher's come first, then each course's in the order of `taught`; of the library, worksheets before tickets.
+    """
     library, materials = services.library, services.store.materials.readable_by(teacher)
     usable = with_materials(library, {}, services.store, materials)
     for key in ("mine", *taught):
@@ -213,7 +219,10 @@ def _groups(
 
 
 def _topics(library: Library, lines: Iterable[MaterialLine]) -> Iterator[MaterialTopic]:
-    """The lines of the library by topic, in the order in which these come up; exit tickets have none."""
+    """The lines of the library by topic, in the order in which these come up; exit tickets have a heading of their own.
+
+    Each topic has a drawing, filled in, of its first sheet with tokens as rows, or else of its first sheet.
+    """
     by_topic: dict[str, list[MaterialLine]] = {}
     for line in lines:
         by_topic.setdefault(line.topic, []).append(line)

@@ -149,10 +149,9 @@ def show_material(
 
 @router.get("/worksheets/{material_id:int}/file.toml")
 def export_material(store: StoreDep, access: ReadableMaterial, version: str = "") -> Response:
-    """Its settings as a TOML file, as in worksheets/ or worksheets/exit-tickets/: the newest version, or number
-    `version`.
+    """The settings of a material as a TOML file, as in worksheets/ or worksheets/exit-tickets/.
 
-    404 if there is no such version.
+    They are those of version number `version`, or of the newest if that is empty; 404 if there is no such version.
     """
     number = whole_number(version, MAX_VERSION) or 0 if version else access.material.version
     saved = store.materials.version(access.material, number)
@@ -169,9 +168,9 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
 def print_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
 ) -> Response:
-    """Its newest version as PDF: two half-sheets on a page, and the key; 404 for a ticket, and for what is unusable.
+    """The newest version of a worksheet as PDF: two half-sheets on a page, and the key.
 
-    `paper` is the size of the page.
+    404 for a ticket, and for a worksheet that cannot be used. `paper` is the size of the page.
     """
     material = access.material
     library = with_materials(services.library, {}, services.store, [material]).library
@@ -200,8 +199,9 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
 
 @router.post("/worksheets/{material_id:int}/move")
 def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Move a teacher's material into a course that they may change, and record it in the audit log; 404 for other
-    courses or materials.
+    """Move a teacher's material into the form's `course`, record it in the audit log, and go back to its page.
+
+    404 for a course that the teacher may not change, and for a material that belongs to a course already.
     """
     course = next((each for each in courses if str(each.id) == form.raw("course")), None)
     if course is None or access.course is not None:
@@ -213,10 +213,9 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
 
 @router.post("/worksheets/{material_id:int}/share")
 def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
-    """Make a link by which every teacher signed in here can see and copy it, and record it in the audit log; an earlier
-    link stops working.
+    """Make a link by which every teacher signed in here can see and copy the material; an earlier link stops working.
 
-    Redirects to its page, which shows the link for some minutes.
+    Records it in the audit log, and redirects to the material's page, which shows the link for some minutes.
     """
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_SHARED, access.material):
         token = store.materials.share(access.material)
@@ -226,7 +225,7 @@ def share_material(request: Request, store: StoreDep, access: EditableMaterial) 
 
 @router.post("/worksheets/{material_id:int}/stop-sharing")
 def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Withdraw the link, record it in the audit log, and go back to the page."""
+    """Withdraw the link to a material, record it in the audit log, and go back to its page."""
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_UNSHARED, access.material):
         store.materials.stop_sharing(access.material)
     return _back(access, "unshared")
@@ -234,8 +233,9 @@ def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response
 
 @router.post("/worksheets/{material_id:int}/remove")
 def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Remove it, record it in the audit log, and go to the list: activities keep their copies, and it can be restored
-    for some weeks.
+    """Remove a material, record it in the audit log, and go to the list.
+
+    Activities keep their copies, and the material can be restored for some weeks.
     """
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_REMOVED, access.material):
         store.materials.remove(access.material)

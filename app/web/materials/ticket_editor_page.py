@@ -100,8 +100,8 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket, record it in the audit log, and go on editing it; 422 with everything typed if a field cannot
-    be used.
+    """Store a new ticket, record it in the audit log, and go on editing it; 422 with everything typed for unusable
+    fields.
     """
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))

@@ -82,11 +82,10 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet, record it in the audit log, and go on editing it; 422 with everything typed if a field
-    cannot be used.
+    """Store a new worksheet, record it in the audit log, and go on editing it.
 
-    422, too, if the checker has remarks that the form has not shown yet. With `arrange` in the form, nothing is stored:
-    the editor comes back after that change.
+    422 with everything typed if a field cannot be used, or for remarks of the checker that the form has not shown yet.
+    With `arrange` in the form, the editor comes back after that change, and nothing is stored but an imported model.
     """
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
@@ -119,13 +118,12 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, record it in the audit log, and go on editing; 422 with everything typed if a field cannot
-    be used.
+    """Save another version, record it in the audit log, and go on editing; what has not changed is not saved again.
 
-    422, too, for remarks of the checker that the form has not shown yet. 409 if somebody removed the worksheet, or
-    saved a version other than the one opened and what was typed, unless the form's `overwrite` is that version's
-    number: nothing is stored, and the page says so. With `arrange` in the form, nothing is stored: the editor comes
-    back after that change. 404 for a ticket.
+    422 with everything typed if a field cannot be used, or for remarks of the checker that the form has not shown yet.
+    409 if somebody removed the worksheet, or saved a version other than the one opened and what was typed, unless the
+    form's `overwrite` is that version's number: nothing is stored, and the page says so. With `arrange` in the form,
+    the editor comes back after that change, and nothing is stored but an imported model. 404 for a ticket.
     """
     material = _worksheet_only(access.material)
     place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
@@ -148,7 +146,7 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
 
 @router.post("/worksheets/preview")
 def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedIn, form: FormDep) -> Response:
-    """The editor as typed, after what the pressed button asks for, with its preview; nothing is saved."""
+    """The editor as typed, after what the pressed button asks for, with its preview; only an import is stored."""
     return _arranged(request, services, _place(form), form)
 
 
@@ -196,6 +194,7 @@ def _keys(form: FormReader, name: str) -> tuple[str, ...]:
 
 
 def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
+    """What a form has typed for one row of the table; `asked` says whether its checkbox is set."""
     points, name, hint = (form.single_line(f"{field}.{key}", MAX_BODY) for field in ("points", "name", "hint"))
     return RowTexts(key, asked, points, name, hint)
 
@@ -217,7 +216,11 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
 
 
 def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
-    """The form of a new worksheet without rows; an empty model means that of the first worksheet on the topic."""
+    """The form of a new worksheet on a topic, without title or rows; an empty model means that of the first worksheet
+    on it.
+
+    The number of tokens, too, is that of this first worksheet, or 100. Neither topic nor model is checked.
+    """
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
     model = model or (first.model if first else "")
@@ -313,7 +316,10 @@ def _imported(
 def _refusal(
     services: Services, place: EditorPlace, draft: WorksheetDraft, form: FormReader
 ) -> WorksheetEditorPage | None:
-    """The page that says why nothing is saved: an unusable field, else remarks not shown yet; None if all is well."""
+    """The page that says why nothing is saved: an unusable field, else the checker's remarks; None to go on and save.
+
+    Remarks stop a save only once: the form then sends back those that it has shown, in `told`.
+    """
     page = editor_page(services, place, draft, form.raw("view"), form.raw("held"))
     if draft.error:
         return replace(page, focus="problem")

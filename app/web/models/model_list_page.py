@@ -99,7 +99,8 @@ def import_model(request: Request, services: ServicesDep, form: FormDep) -> Resp
 def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str], sort: str = "") -> ModelsPage:
     """The page with every model of the library and the form as typed, without its file.
 
-    `problems` holds sentences by way of import, 'hub', 'file' or 'text'; the others have none.
+    `problems` holds sentences by way of import: 'hub', 'file' or 'text'. `sort`, such as "d" or "parameters", puts the
+    largest number first; any other text keeps the library's order.
     """
     lines = [_model_line(model) for model in services.library.models.values()]
     sort = sort if sort in lines[0].numbers else ""
@@ -121,7 +122,10 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
 
 
 def _model_line(model: Model) -> ModelLine:
-    """The line of a model; a size that it does not have is a dash, and L is a sum where there are two stacks."""
+    """The line of a model: d, H, G, d_h, L and its parameters, as text and as numbers to sort by.
+
+    A size that it does not have is a dash, and 0 as a number; L is a sum where there are two stacks.
+    """
     sizes = model.architecture.sizes
     shown = [_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h")]
     shown.append(" + ".join(format_number(model.architecture.all_sizes[symbol]) for symbol in _layer_symbols(model)))
@@ -132,7 +136,7 @@ def _model_line(model: Model) -> ModelLine:
 
 
 def _layer_symbols(model: Model) -> tuple[str, ...]:
-    """The symbols that count layers: L, and L_dec beside it for the decoder of an encoder-decoder."""
+    """The symbols that count layers: L, and for an encoder-decoder also L_dec, for its decoder."""
     return ("L", "L_dec") if model.architecture.encoder_decoder else ("L",)
 
 

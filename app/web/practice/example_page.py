@@ -60,7 +60,7 @@ def show_example(requested: ExampleRequestDep) -> Response:
 
 @router.post("/sheet/example")
 def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
-    """The same with the marks of what was typed."""
+    """A sheet like the one that the address names, with the marks of what was typed on it."""
     return render("shared/example.html", make_example_page(requested, form))
 
 

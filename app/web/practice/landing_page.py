@@ -109,7 +109,7 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
 
 
 def _figures(variant: Variant, answers: Mapping[str, str]) -> tuple[Figure, ...]:
-    """The drawing of these texts."""
+    """The drawings of the head with these texts, by box; one that cannot be read counts as missing."""
     read = {
         variant.blanks_by_name[box]: variant.read(variant.blanks_by_name[box], text) for box, text in answers.items()
     }

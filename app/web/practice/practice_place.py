@@ -42,7 +42,9 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store `record`: in the browser's cookie, or, if it has changed, with the student."""
+        """Store `record`: in the browser's cookie or, if practice is for a course, with the student, unless it is
+        unchanged.
+        """
         if self.enrolment is None:
             set_record_cookie(request, response, record)
         elif record != self.record:

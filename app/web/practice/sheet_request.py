@@ -81,7 +81,9 @@ class SheetRequest:
 
 
 def opened_sheet(request: Request, store: Store, library: Library, variant: Variant) -> SheetRequest:
-    """A sheet as this browser left it."""
+    """A sheet with the texts that this browser saved last; empty, and without work, for a browser that stored nothing
+    yet.
+    """
     token = request.cookies.get(VISITOR_COOKIE)
     work = token and PracticeWork.find(store, token, variant)
     draft = work.draft if work else None

@@ -146,8 +146,9 @@ def start_run(
     cookie.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
-    response then says so. A run in the background is left out while many runs wait (204). If the worksheet names a
-    sentence for a real head whose weights are here, that head is queued instead, but not in the background.
+    response then says so. Nothing is stored or run for a run in the background while many runs wait (204). The run
+    counts in what the network may store, one in the background only up to SHARE_OF_BACKGROUND of that. If the worksheet
+    names a sentence for a real head whose weights are here, that head is queued instead, but not in the background.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -184,9 +185,10 @@ def start_class_run(
     too.
 
     While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
-    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run; a run in the
-    background is left out while many runs wait (204). It counts in what this student may store. A real head that the
-    worksheet names is queued instead, as in practice, unless practice is closed.
+    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run. Nothing is saved or
+    run for a run in the background while many runs wait (204). The run counts in what this student may store, one in
+    the background only up to SHARE_OF_BACKGROUND of that. A real head that the worksheet names is queued instead, as in
+    practice, unless practice is closed.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -216,7 +218,8 @@ def run_again(
     """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt.
 
     The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
-    student may store, else in what the network may.
+    student may store if the run is of their activity, else in what the network may. It is not left out while many runs
+    wait.
     """
     first, _job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, first)
@@ -234,7 +237,7 @@ def run_again(
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
 @in_threads("run")
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
-    """The run, finished or not, beside its sheet as it was then, for whoever has its address and may see it."""
+    """The run, finished or not, next to its sheet as it was then; 404 for an unknown run."""
     run, job = _find_run(services, run_id)
     page = _run_page(services, run, sheet_of_run(services.library, services.store, run), job)
     return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
@@ -243,7 +246,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
 @in_threads("run")
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
-    """What a run says of its sheet in one line, for the page of the sheet; empty if it came to nothing."""
+    """What a run says of its sheet in one line, for the page of the sheet; see `_agreement`."""
     run, job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, run)
     return render("runs/_agreement.html", _agreement(run, variant, job))
@@ -289,7 +292,7 @@ def download_notebook(services: ServicesDep, run_id: str) -> Response:
 def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
     """Start the real head that a worksheet names, and lead to its page with every stage open; 503 without room for it.
 
-    `options` are those of `start_head`: where its page leads back to, and whose it is.
+    htmx is led there by a header. `options` are passed to `start_head`: `back`, and `visitor_id` or `student_id`.
     """
     try:
         job = start_head(services, client, choice, **options)
@@ -343,7 +346,10 @@ def _result(run: Run) -> HeadRun | None:
 
 
 def _with_result(page: RunPage, result: HeadRun) -> RunPage:
-    """The page with a result: shapes beside the answers, how many of these differ, facts, remarks."""
+    """The page with a result: shapes next to the answers, how many of these differ, facts, remarks.
+
+    Lines of the program before the heading of the first timed line are `prepared`, the others `computed`.
+    """
     rows = _compared_rows(page.variant, page.run.answers, result.shapes)
     first = next((at for at, line in enumerate(result.lines) if line.timed), 0)
     heading = next((at for at in range(first, 0, -1) if not result.lines[at].code), first)
@@ -361,10 +367,11 @@ def _with_result(page: RunPage, result: HeadRun) -> RunPage:
 
 
 def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
-    """That torch agrees with every answer, and the shape of the output or else of the last row.
+    """A sentence that torch agrees with every answer, and gives the shape of the output or, without one, of the last
+    row.
 
-    Empty without a result, or if an answer differs or is missing. If torch contradicts the answer key, it says that
-    instead.
+    The sentence is empty without a result, or if an answer differs, is missing or cannot be read. If torch contradicts
+    the answer key, it says that instead.
     """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
@@ -434,7 +441,9 @@ def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
 
 
 def _sheet_notes(variant: Variant) -> Iterator[str]:
-    """How torch compares with a sheet that has tokens as columns, and with one that is answered in symbols."""
+    """What to know of a run of this sheet: that tokens are columns on it, that it names a sentence, or that it is in
+    symbols.
+    """
     if variant.worksheet.tokens_are == "columns":
         yield _(
             "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
@@ -545,14 +554,16 @@ def _bytes_text(count: int) -> str:
 
 
 def _is_busy(services: Services) -> bool:
-    """Whether so many runs wait that one nobody has asked for is left undone."""
+    """Whether so many runs wait or are at work that one in the background is left out."""
     return services.jobs.count("run") > MAX_RUNS_BEFORE_BACKGROUND
 
 
 def _start(
     services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
-    """Store a new run with its job; if the queue has no room, the run has a problem and no job."""
+    """Store a new run and queue its job. If the queue has no room, the run is stored with a problem, and the job is
+    None.
+    """
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))
@@ -630,7 +641,7 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
-    """A PNG with one pixel a weight: one grey, so that it stands on light and dark paper, its opacity the weight.
+    """A PNG with one pixel a weight: one grey, which shows on light and dark paper, its opacity the weight.
 
     The opacity is the square root of the weight's share of the largest in its row; a row of zeros is transparent.
     """

@@ -26,6 +26,7 @@ class OncePerInterval(logging.Filter):
         self._passed_at = dict[str, float]()  # by the text before anything is put into it, so it stays small
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record passes; records of the same text before anything is put into it count as the same."""
         now, text = time.monotonic(), str(record.msg)
         if record.levelno > logging.WARNING or now - self._passed_at.get(text, -REPEAT_INTERVAL_S) >= REPEAT_INTERVAL_S:
             self._passed_at[text] = now
@@ -63,6 +64,10 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse what came; if more than MAX_BESIDE_BODY bytes have come of an unfinished request, refuse it (431).
+
+        Its body is not counted.
+        """
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)

@@ -94,7 +94,7 @@ class PageRequest:
 
     @property
     def part(self) -> str:
-        """The part of the site that the page belongs to: 'practice', 'class', ...; empty for the others."""
+        """The part of the site that the page belongs to: 'practice', 'class', ...; empty for other pages."""
         return _PARTS.get(self.path.split("/")[1], "")
 
 

@@ -72,7 +72,7 @@ class ErrorPage:
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of an error by the table above, where its class or a base class of it stands there."""
+    """The HTTP status of an error whose class or a base class is in STATUS; the nearest one decides."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 

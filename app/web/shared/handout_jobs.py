@@ -68,7 +68,12 @@ def start_handout(
 
 
 def make_handout(services: Services, task: Task) -> bytes:
-    """The PDF of a queued handout; raises HandoutError, or another ValueError, if its sheets can no longer be made."""
+    """The PDF of a queued handout.
+
+    For a sheet of an activity, students and sheets are those of the activity now; otherwise the names are those that
+    were queued. Raises HandoutError if the activity was deleted, or another ValueError if the sheets can no longer be
+    made.
+    """
     arguments = task.arguments
     options, tickets = HandoutOptions(**arguments["options"]), services.tickets
     make_sheets: MakeSheets

@@ -66,9 +66,9 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None) -> bool:
-        """Whether a stored hash is that of this password; False where there is none. Raises PasswordsBusyError.
+        """Whether a stored hash is that of this password; False if there is none. Raises PasswordsBusyError.
 
-        Both take equally long, so that the time tells nobody whether an account exists.
+        With and without a hash it takes equally long, so that the time tells nobody whether an account exists.
         """
         with self._wait_for_turn():
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)

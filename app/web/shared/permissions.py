@@ -153,6 +153,7 @@ PracticeOpen = Annotated[bool, Depends(practice_is_open)]
 
 
 def _practice_closed() -> HTTPException:
+    """The error for a closed page (403), which says where students and teachers go instead."""
     return HTTPException(
         403,
         _(
@@ -179,7 +180,7 @@ SignedIn = Annotated[Teacher, Depends(require_teacher)]
 
 
 def operator(teacher: SignedIn) -> Teacher:
-    """The signed-in teacher, who looks after this installation; 403 for any other teacher."""
+    """The signed-in teacher, if they are an operator; 403 for any other teacher."""
     if not teacher.is_operator:
         raise HTTPException(
             403,
@@ -270,7 +271,10 @@ StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_resu
 
 
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
-    """The same for the teachers of the course, to change it; assistants get 403, and 409 if it is archived."""
+    """A student and an activity of one course, for its teachers to change the results.
+
+    Assistants get 403, then everybody 409 if the course is archived; others get 404, as of `staff_student_results`.
+    """
     _require_instructor(access.at.role)
     _require_unarchived(access.at.course)
     return access
@@ -337,7 +341,10 @@ ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
 
 
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
-    """The same to change it: assistants of its course get 403, and everybody 409 if that is archived."""
+    """A material for its teacher, or for the teachers of its course, to change it.
+
+    Everybody gets 409 if the course is archived, else its assistants 403; others get 404, as of `readable_material`.
+    """
     _require_editor(access)
     return access
 
@@ -361,7 +368,9 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, else the errors of `readable_` and `editable_material`."""
+    """A removed material, to restore; 404 if there is none, else refused to the same teachers as by
+    `editable_material`.
+    """
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -374,7 +383,9 @@ RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn."""
+    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn, or the material
+    removed.
+    """
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
@@ -428,6 +439,7 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
 
 
 def _not_enrolled() -> HTTPException:
+    """The error for a browser that is not enrolled in a course (404), which says how to join."""
     return HTTPException(
         404,
         _(

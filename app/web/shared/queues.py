@@ -32,6 +32,7 @@ async def watch_queues(services: Services) -> AsyncIterator[None]:
 
 
 async def _watch(services: Services, kept: Meters) -> None:
+    """Set the gauges of `kept` every QUEUES_NOTED_EVERY_S: how many threads of each kind work, how many calls wait."""
     limiters: dict[str, CapacityLimiter] = {"other": current_default_thread_limiter()}
     limiters.update((kind, limiter) for kind, limiter in services.threads.items())
     while True:

@@ -139,10 +139,10 @@ class StorageBudget:
         self._lock = threading.Lock()
 
     def charge(self, network: str, size: int, share: float = 1) -> None:
-        """Count bytes that are about to be stored; raises BudgetSpentError, and counts nothing, where the network has
-        no room for them.
+        """Count bytes that are about to be stored for a network.
 
-        `share` is how much of the room they may take: less for what nobody has asked for.
+        Raises BudgetSpentError, and counts nothing, if the network would then have stored more than `share` of what it
+        may within an hour; less than 1 is for what nobody has asked for.
         """
         self._take(network, size / self._bytes_per_hour, share)
 

@@ -38,9 +38,9 @@ def queue_run(
     options: Mapping[str, Any],
     along: Callable[[], object],
 ) -> Job:
-    """Queue a run of a sheet with this key, and store what belongs to it; raises JobRefusedError.
+    """Queue a run of a sheet with this key; `along` stores what belongs to it in the same transaction.
 
-    `options` are its device, number format and head.
+    `options` are its device, number format and head. Raises JobRefusedError.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
     needs = _needs(services, architecture, tokens, {**of_sheet, **options})
@@ -50,7 +50,8 @@ def queue_run(
 def run_queued_head(services: Services, task: Task) -> Result:
     """Run the head of a queued run; what is returned stores its result, as the JobFailedError does a failure.
 
-    For a run that a program asked for, it is the answer, as JSON.
+    For a run that a program asked for, it is the answer, as JSON. If the run was deleted meanwhile, nothing is run. A
+    result that contradicts the answer key is stored, and logged.
     """
     if "tokens" in task.arguments:
         return _run_asked(services, task)
@@ -91,6 +92,7 @@ def shape_text(shape: Iterable[int]) -> str:
 
 
 def _run_asked(services: Services, task: Task) -> bytes:
+    """The answer to a program's run, as JSON; raises HeadNotRun if it cannot be run."""
     options = dict(task.arguments)
     architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
     result = run_architecture(services.runner, architecture, tokens, check=task.check, **options)
@@ -98,9 +100,8 @@ def _run_asked(services: Services, task: Task) -> bytes:
 
 
 def _architecture_asked(services: Services, options: dict[str, Any]) -> Architecture:
-    """Take `model` and `config` out of what a program asks for, and return the architecture that one of them gives.
-
-    A config is the text of a config.json.
+    """Take `model` and `config` out of `options`, and return the architecture: that of the model's key, else the
+    config's, which is the text of a config.json.
     """
     key, config = options.pop("model"), options.pop("config")
     if key is None:

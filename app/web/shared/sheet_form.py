@@ -139,12 +139,12 @@ def draw_typed(
     names_sizes: bool = True,
     shows_mismatches: bool = True,
 ) -> Drawing | None:
-    """The drawing of a sheet with the sizes that were typed, None where it has none to show.
+    """The drawing of a sheet with the sizes that were typed; None if the sheet has no figure.
 
-    A blank whose text cannot be read has no size there. Figures say what they explain only if it `explains`: that
-    answers boxes of some sheets, so it comes after the first check. See draw_figures for `names_sizes` and
-    `shows_mismatches`. Drawings are kept for a while: a save is followed by a check, and in a class many students
-    type the same into the same sheet.
+    A blank whose text cannot be read has no size there. With `explains`, figures say what they explain: that answers
+    boxes of some sheets, so it comes after the first check. See draw_figures for `names_sizes` and `shows_mismatches`.
+    Drawings are kept for a while: a save is followed by a check, and in a class many students type the same into the
+    same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
     drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant)

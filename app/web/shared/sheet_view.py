@@ -233,7 +233,7 @@ def in_steps(variant: Variant) -> bool:
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows from the first on are right, as they are typed; 0 without a report."""
+    """How many rows come before the first that was not marked right, or has changed since; 0 without a report."""
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
@@ -313,18 +313,18 @@ def _first_row(variant: Variant, blanks: Collection[Blank]) -> str:
 
 
 def _repeated_sentence(report: Report) -> str:
-    """The sentence that MANY or more unreadable boxes share, which is said once for the whole sheet; else nothing.
-
-    So is what a sheet in letters says of numbers.
+    """The sentence that MANY or more unreadable boxes share, so that it is said once for the whole sheet; "" if none
+    is.
     """
     sentences = Counter(mark.message for mark in report.marks.values() if mark.kind == "unreadable")
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
 
 def first_to_fix(rows: Iterable[RowView]) -> str:
-    """The name of the first box that was marked and is not right, an empty one only if there is no other; or nothing.
+    """The name of the first box that was marked and is not right; "" if there is none.
 
-    If there is a hint, only the row above it counts. A page that a check or a hint opens begins with the focus there.
+    An empty box is named only if all others are right. If there is a hint, only the row above it counts. A page that a
+    check or a hint opens begins with the focus there.
     """
     rows = tuple(rows)
     hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]
@@ -463,7 +463,10 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases"."""
+    """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases".
+
+    A question about code has its answer as text instead.
+    """
     if variant.is_question(row):
         return AnswerView((), text=answer_in_words(variant, row.key))
     fields = tuple(

@@ -136,8 +136,8 @@ def stage_views(
 ) -> tuple[StageView, ...]:
     """The stages in order: those that are all right or skipped are open, the next is asked, the others are ahead.
 
-    A stage without boxes opens with the one before it. Only up to the first that is asked does it read what the
-    visitor typed. A `hint` is one for that stage; if it `is_checked`, its first box to fix has the focus.
+    A stage without boxes opens with the one before it. What the visitor typed is read only up to the stage that is
+    asked; that one gets the hint of level `hint`, and if `is_checked`, its first box to fix has the focus.
     """
     views, is_ahead = list[StageView](), False
     for number, stage in enumerate(stages, start=1):
@@ -186,7 +186,10 @@ def _asked(
     *,
     is_checked: bool,
 ) -> StageView:
-    """The stage that is asked, with what was typed and its marks, if anything was."""
+    """The stage that is asked, with what was typed, its marks in `report`, if any, and the hint `hinted`.
+
+    If `is_checked`, its first box to fix has the focus, or else its first box.
+    """
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
     pointed_at = hinted.blanks if hinted else ()
     rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)
@@ -236,6 +239,11 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
 
 
 def _part_line(part: StoredPart) -> PartLine:
+    """A stored part as the page shows it: which rows, columns or entries of the file's tensor it is, from 0, with
+    notes.
+
+    A tensor with one dimension has entries. Words of the part's note without a sentence here are left out.
+    """
     shape = part.stored.shape
     total = shape[part.dim] if shape else 1
     axis: Literal["rows", "columns", "entries"] = "entries" if len(shape) < 2 else "columns" if part.dim else "rows"
@@ -263,7 +271,11 @@ def shape_text(shape: Collection[int]) -> str:
 
 
 def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
-    """What a stage asked, with the shapes of the run's own arrays where they have them."""
+    """A line for each row that a stage asks; none for a stage without boxes.
+
+    The answer in symbols is empty where it is the same as in numbers. The shape that torch reported is that of
+    `_observed`.
+    """
     for row in variant.rows if variant else ():
         assert variant is not None  # noqa: S101 - it has rows
         sides = [variant.notation.write(variant.expression(blank)) for blank in row.blanks]
@@ -297,7 +309,10 @@ _SHOWN: Mapping[StageKey, tuple[tuple[str, str], ...]] = {
 
 
 def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
-    """The first numbers of the matrices of a stage; without rotary positions, Q and K are shown with V."""
+    """The first rows and columns of the matrices that _SHOWN has for a stage, in its order; none for other stages.
+
+    Without rotary positions, Q and K are shown before V.
+    """
     architecture = real_head.architecture
     embeddings = _("What the first layer receives: a row of the embedding for each token")
     if architecture.embedding_scale:

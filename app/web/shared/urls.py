@@ -113,7 +113,7 @@ class StudentLinks:
         return self._address("show_class_sheet", "preview_sheet", number=number)
 
     def press(self, number: int, what: Press) -> str:
-        """Where a button of that sheet sends its form."""
+        """Where the button `what` of sheet `number` sends its form."""
         of_preview = {"what": what} if self.example else {}
         return self._address(_PRESSES.get(what, ""), "press_in_preview", number=number, **of_preview)
 
@@ -123,7 +123,7 @@ class StudentLinks:
         return url_for(page, activity_id=self.activity_id, **values)
 
     def sheet_like(self, number: int, kind: str, **seed: object) -> str:
-        """A sheet like that one with other numbers, of a kind of `example_view`."""
+        """A sheet like sheet `number` with other numbers, of a kind of `example_view`."""
         return self._address("show_class_example", "preview_example", number=number, kind=kind, **seed)
 
 

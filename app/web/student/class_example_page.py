@@ -33,7 +33,7 @@ def show_class_example(
 def check_class_example(
     services: ServicesDep, access: StudentAccessDep, form: FormDep, number: int, kind: str = "worked", seed: str = "1"
 ) -> Response:
-    """The same with the marks of what was typed."""
+    """A sheet like sheet `number` with the marks of what was typed on it; 404 as for `show_class_example`."""
     return render("shared/example.html", make_example_page(_asked(services, access, number, kind, seed), form))
 
 

@@ -86,7 +86,11 @@ def make_class_sheet_page(
 ) -> ClassSheetPage:
     """The sheet with what the activity lets the student see and do at this moment.
 
-    Marks are those of the last attempt, if they may be seen; answers are shown once the activity has closed.
+    Marks are those of the last attempt, if they may be seen: without nudges and diagnosis while the rules give no help,
+    and of the corrected sheet if a regrade gave them. Answers are shown once the activity has closed. Drawings,
+    reasons, hints, examples, explanations and the run are there as far as the rules and the worksheet allow them. Rows
+    come one at a time only where students can check freely. A preview has no run, and offers misconceptions to fill it
+    in by.
     """
     access, variant, answers, key = requested.access, requested.variant, requested.answers, requested.sheet.key
     rules, work = requested.rules, requested.work
@@ -209,7 +213,11 @@ def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -
 
 
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help."""
+    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help.
+
+    Sizes have names, and figures explain themselves after an attempt, only if a check shows marks; mismatches are told
+    as the rules allow.
+    """
     rules = requested.rules
     if not rules.gives_help:
         return None
@@ -244,7 +252,10 @@ def raise_refusal(request: Request, services: Services, requested: ClassSheetReq
 
 
 def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
-    """The page with the sentence about the result of an action, and the button to press next; unchanged for others."""
+    """The page with the sentence about the result of an action, and the button to press next.
+
+    After "checked", the first box to fix has the focus instead. Other results leave the page unchanged.
+    """
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
         return replace(page, focused=first_to_fix(page.rows))
@@ -268,7 +279,7 @@ def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) 
 
 
 def _remark(last: Attempt) -> str:
-    """What became of an attempt whose marks are not shown."""
+    """That an attempt whose marks are not shown was handed in or auto-submitted; empty for one only checked."""
     if not last.handed_in:
         return ""
     return _("Auto-submitted at closing.") if last.auto_submitted else _("Handed in.")

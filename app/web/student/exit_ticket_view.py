@@ -53,7 +53,10 @@ class TicketPage:
 
 
 def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with the questions and the activity's sheets, nothing typed; 404 without an exit ticket."""
+    """The page with the questions and the activity's sheets, nothing typed; 404 without an exit ticket.
+
+    `ticket_in` says whether this student has handed one in; `form_id` is sent with the form, so that it counts once.
+    """
     ticket = frozen_ticket(access.activity.content)
     if ticket is None:
         raise HTTPException(404)

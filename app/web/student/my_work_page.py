@@ -120,7 +120,8 @@ def _activity_line(
 ) -> ActivityLine:
     """An activity with its phase and its sheets in order, each with what became of it; no sheets before it opens.
 
-    `last` has the student's last attempts by activity id and sheet key, `drafts` the sheets they have typed on.
+    `last` has the student's last attempts by activity id and sheet key, `drafts` the sheets they have typed on. A draft
+    counts only where there is no attempt; an attempt's score is shown only if its marks are visible in this phase.
     """
     if phase == "waiting":
         return ActivityLine(activity, phase, (), ticket_in)

@@ -114,7 +114,7 @@ def posted_class_sheet(
 def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
-    """The sheet with what a form has sent."""
+    """The sheet with what a form has sent: its texts, which of them are new, and whether its page told other rules."""
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)
     sent = SentSheet(
@@ -142,16 +142,16 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
 
 
 def require_open(access: StudentAccess) -> None:
-    """Raise 409 with a sentence if the activity accepts nothing: before it opens, and once the grace is over.
-
-    `X-Refused: closed` tells the script of the page that nothing will be saved any more.
-    """
+    """Raise the 409 of `not_open` if the activity accepts nothing: before it opens, and once the grace is over."""
     if not access.rules.accepts:
         raise not_open(access)
 
 
 def not_open(access: StudentAccess) -> HTTPException:
-    """The refusal of `require_open`."""
+    """The 409, with a sentence, of an activity that accepts nothing.
+
+    Once it is closing or closed, `X-Refused: closed` tells the script of the page that nothing will be saved any more.
+    """
     reason = {"X-Refused": "closed"} if access.phase in ("closing", "closed") else None
     return HTTPException(
         409,

@@ -280,7 +280,10 @@ def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
 
 
 def _form_state(form: FormReader) -> FormState:
-    """What a form holds besides its fields; of the imported models, the first MAX_IMPORTED without repetitions."""
+    """What a form holds besides its fields, such as the search and the phase shown; see FormState.
+
+    Of the imported models, whose keys are not checked, it has the first MAX_IMPORTED without repetitions.
+    """
     imported = tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED]
     new_ticket = form.raw("new_ticket") == "yes"
     reopens, shown_phase = form.raw("reopens") == "yes", form.raw("shown.phase")
@@ -354,7 +357,7 @@ def _refuse_form(
     error: ActivityFormError,
     state: FormState,
 ) -> Response:
-    """The form with 422: everything typed still in it, and the error's sentence beside its field."""
+    """The form with 422: everything typed still in it, and the error's sentence next to its field."""
     page = _activity_form_page(services, access, activity, texts, state)
     return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
 
@@ -426,7 +429,10 @@ def _worksheet_groups(
 def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets: the library's, the course's, the teacher's, no empty groups; the chosen one is always found."""
+    """The exit tickets in groups: the library's, the course's, the teacher's; a group without any is left out.
+
+    Tickets that the search does not find are in it, too, and marked as such; the chosen one always counts as found.
+    """
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():

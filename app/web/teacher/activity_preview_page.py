@@ -123,7 +123,7 @@ def preview_example(
 def check_preview_example(
     services: ServicesDep, access: Preview, form: FormDep, number: int, kind: str = "worked", seed: str = "1"
 ) -> Response:
-    """The same with the marks of what was typed."""
+    """A sheet like sheet `number` with the marks of what was typed on it; 404 as for `preview_example`."""
     return render("shared/example.html", make_example_page(_example(services, access, number, kind, seed), form))
 
 
@@ -181,7 +181,10 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
-    """The activity as if opened, without a closing time that has passed; if `closed`, as if closed a while ago."""
+    """The activity as if opened, without a closing time that has passed; if `closed`, as if closed a while ago.
+
+    Extra time is left out, and answers that the teacher has shown are hidden again.
+    """
     plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
     if closed:
@@ -247,7 +250,9 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
 
 
 def _json_of(work: ActivityWork) -> str:
-    """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in."""
+    """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in; "" for
+    none.
+    """
     attempts = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
     return json.dumps(attempts, separators=(",", ":")) if attempts else ""
 

@@ -221,7 +221,10 @@ def _student(library: Library, student: Student, text: str) -> StudentPractice:
 
 
 def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]:
-    """Each idea, with how many students have it in each state; ideas that all have as "new" are left out."""
+    """Each idea, with how many students have it in each state; ideas that all have as "new" are left out.
+
+    Students whose record cannot be read do not count.
+    """
     for views in zip(*(student.ideas for student in students if student.ideas), strict=True):
         states = Counter(view.state for view in views)
         if states["new"] < len(views):
@@ -229,7 +232,10 @@ def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]
 
 
 def _course_levels(students: tuple[StudentPractice, ...]) -> tuple[CourseLevel, ...]:
-    """Each level, with how many students passed it, are on it, or missed something; none without records."""
+    """Each level, with how many students passed it, are on it, or missed something on it; none without records.
+
+    Students whose record cannot be read do not count.
+    """
     by_level = zip(*(student.levels for student in students if student.levels), strict=True)
     return tuple(
         CourseLevel(

@@ -207,11 +207,12 @@ def _question_view(
 def _exit_tickets_page(
     services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
 ) -> ExitTicketsPage:
-    """How often each choice was made, and one page of the free texts that match the filter, starred ones first.
+    """How often each choice was made, whatever the filter, and one page of the free texts that match it.
 
-    The question MUDDIEST comes first, those of earlier revisions last. The misconceptions are those that students' last
-    attempts show. Names are left out for an anonymous ticket. Mixes the waiting anonymous tickets of a closed activity
-    first.
+    The texts are sorted by question; within a question, equal texts are together, starred ones come first, then the
+    most frequent. The question MUDDIEST comes first, those of earlier revisions last. The misconceptions are those that
+    students' last attempts show. Names are left out for an anonymous ticket. Mixes the waiting anonymous tickets of a
+    closed activity first.
     """
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
@@ -244,7 +245,7 @@ def _exit_tickets_page(
 
 
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """How many anonymous tickets are shown, if there are some but fewer than MIN_MIXED; else 0."""
+    """How many anonymous tickets are shown, if fewer than MIN_MIXED; 0 if enough are shown, or none."""
     if not held.others_shown:
         return 0
     handed_in = sum(arrival.ticket_in for arrival in store.classwork.attendance(activity.id))

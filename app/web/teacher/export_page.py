@@ -80,10 +80,10 @@ def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> R
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
-    """Send one file about the course as it is now, a CSV file or the ZIP of everything, and record it in the audit log.
+    """Send one file about the course as it is now, a CSV file or the ZIP of everything; the audit log gets its name.
 
-    With the id of an `activity`, the file is about that one alone. 404 for an activity of another course, and for a
-    name that is neither in CSV_FILES nor ZIP_FILE.
+    With the id of an `activity`, the file is about that one alone; the log does not say so. 404 for an activity of
+    another course, and for a name that is neither in CSV_FILES nor ZIP_FILE.
     """
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)

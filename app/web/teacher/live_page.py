@@ -100,7 +100,7 @@ LiveViewDep = Annotated[LiveView, Depends(live_view)]
 
 @router.get("/activities/{activity_id:int}/live")
 def show_live(request: Request, services: ServicesDep, view: LiveViewDep) -> Response:
-    """The whole page."""
+    """The live page of an activity, with the sheet, names and order that the query asks for; see `live_view`."""
     return render("teacher/live.html", _live_page(request, services, view))
 
 

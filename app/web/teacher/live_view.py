@@ -64,7 +64,10 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class and sheet `number`, from 1, or no sheet for 0; usually about a second old at most."""
+    """The class as it is now, usually about a second old at most, with sheet `number`, from 1.
+
+    For a number that the activity doesn't have, such as 0, there is no sheet and no misconceptions.
+    """
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
