@@ -26,7 +26,7 @@ from simulation.http_client import HttpClient
 from simulation.lesson import AFTER_HAND_IN, WORKSHEET, Lesson, open_lesson
 from simulation.postgres import postgres_process, postgres_server, temporary_database
 from simulation.scenarios import hand_in_together, hold_lesson, join_all, save_steadily, work_while_server_dies
-from simulation.server import Server, Site, cpu_seconds, running_server
+from simulation.server import Command, Server, Site, cpu_seconds, running_server
 
 STUDENTS, LESSON_S, TARGET_P95_S = 500, 60.0, 0.100
 BURST_S, BURST_TARGET_S = 2.0, 5.0  # all hand in within the first, all are acknowledged after the second
@@ -420,7 +420,7 @@ async def _open_pages(lesson: Lesson, students: Sequence[ClassStudent], timings:
         await asyncio.sleep(max(0.0, 1 / PAGES_MEANWHILE - (time.perf_counter() - begin)))
 
 
-async def _watch_memory(server: Server, memory: list[int]) -> None:
+async def _watch_memory(server: Command | Site, memory: list[int]) -> None:
     """Add the bytes in use to `memory` twice a second, until cancelled."""
     while True:
         memory.append(server.memory_bytes())
