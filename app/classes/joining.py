@@ -46,11 +46,15 @@ def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ..
 
 
 def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> NameChoice:
-    """What it means that somebody types this name, and perhaps their number on the roster, to join.
+    """Decide under which student of the course somebody joins who types this name, and perhaps a roster number.
 
-    The number decides if several students of the course have the name, joined or not, and some have a number. For a
-    name that nobody has, similar names of students who have not joined are suggested, none if there are more than
-    MAX_SUGGESTIONS; `is_near` says whether there are any similar names, joined ones too.
+    Several namesakes: if any of them has a number, joined or not, only those whose number is `number` are left; if
+    nobody has it, `asks_number` is set. An empty `number` matches namesakes without a number. In all other cases,
+    `number` is ignored. Of the namesakes left, the first who has not joined is chosen, by id; `is_taken` is set if all
+    have joined.
+
+    No namesake: `suggestions` has the similar names of students who have not joined, or none if there are more than
+    MAX_SUGGESTIONS. `is_near` says whether any student has a similar name, joined or not.
     """
     namesakes = roster.namesakes(course, name)
     if not namesakes:

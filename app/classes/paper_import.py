@@ -257,10 +257,15 @@ class PaperImport:
         return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes))
 
     def _parse_line(self, line: str, line_number: int) -> ParsedLine:
-        """Split a line into its student, sheet code and answers, at the colon or, without one, by counting answers.
+        """Split a line into its student, sheet code and answers, at the first colon.
 
-        A student picked for the line's label is taken. Otherwise raises PaperLineError if nobody matches the label,
-        with the whole roster to choose from, or if several do, with these.
+        The text before the colon is the label: a name or number, perhaps followed by a sheet code. A line without a
+        label, or without a colon, is split by `_parse_without_colon`. The code is returned as typed and may name no
+        sheet of the activity, and the answers may be empty: neither is checked here.
+
+        A student whom the teacher picked for this label, if on the roster, comes first, and the pick is used up.
+        Otherwise the label has to match exactly one student. PaperLineError is raised if it matches nobody, with the
+        whole roster to choose from, or several, with those students.
         """
         label, answers = split_name(line)
         label = clean_line(label)

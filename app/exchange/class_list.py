@@ -150,10 +150,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _header(lines: Sequence[str]) -> tuple[str, dict[_ColumnKind, int]]:
-    """Return the delimiter and the columns of the header, read with the delimiter that finds most columns.
+    """Return the delimiter of the header and the index of each kind of column; ("", {}) if there is no header.
 
-    The delimiter is "" for a single title in the line. ("", {}) if there is no header, which is also so if a single
-    title may be a name.
+    Titles are read from the first line alone, of which at most _HEADER_LENGTH characters are looked at. Later lines
+    only help to tell whether a single title, as in "Name, Section", is really a name such as "Lee, Kim"; then there is
+    no header. `lines` must have a line, and none may be empty (see `_lines`).
+
+    There is no header if no title for a name is known. The delimiter is the one of tab, semicolon and comma that finds
+    the most columns with a known title, the first of these if several do. It is "" if only one title is known and the
+    line does not contain it. Raises RosterError if the line is not CSV.
     """
     start = lines[0][:_HEADER_LENGTH]
     headers = [(delimiter, _header_columns(next(_read_csv([start], delimiter)))) for delimiter in _DELIMITERS]

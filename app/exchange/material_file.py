@@ -67,7 +67,12 @@ def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
 
 
 def _about_imported(settings: Mapping[str, Any], error: SettingError) -> SettingError:
-    """The error; for an imported model that this server does not have, one that says where to import it."""
+    """Return the error, or one that says where to import the model if it has the name of an imported one.
+
+    It is replaced if it is about the setting "model" and the model's name there begins with "cfg-", whatever it said.
+    No models are looked up: a model that exists but cannot be used gets the same sentence. The name is cut to 30
+    characters.
+    """
     name = settings.get(error.setting)
     if error.setting != "model" or not isinstance(name, str) or not name.startswith("cfg-"):
         return error

@@ -211,10 +211,15 @@ def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
 
 
 def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
-    """The drawing of a stage, queries from top to bottom and keys from left to right.
+    """Draw a stage as a heat map, queries from top to bottom and keys from left to right.
 
-    The stage "rest" leaves out the first key. A single row is drawn at least 24 pixels high. If phones need larger
-    letters, every label is drawn in both sizes, and the screen shows one of them.
+    A stage with more than MOST_CELLS rows or columns is reduced to means over squares (see `cells`). A cell is labelled
+    with the token of its first row or column. Labels are skipped at equal steps where they would touch, and long tokens
+    are cut with "…". The stage "rest" leaves out the first key, so it needs at least two keys.
+
+    Columns share PLOT_PX, and no cell is wider than LARGEST_CELL_PX. Cells are square, but a single row of them is at
+    least 24 px high. If the drawing is so wide that its labels would be too small on a phone, every label is drawn
+    twice, with `screen` "desk" and, larger, "phone"; pages and files show one of the two.
     """
     drawn = cells(*stage_numbers(numbers, stage))
     key_tokens = numbers.key_tokens[1:] if stage == "rest" else numbers.key_tokens

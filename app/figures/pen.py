@@ -269,7 +269,13 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
 
 
 def pulled_out(whole: Box, head: Box) -> Pulled:
-    """The band from one head's place in a matrix to the box of that head, which is to the right or below."""
+    """The band from one head's place in a matrix to that head's box, drawn on its own to the right or below.
+
+    `whole` is the box of the matrix with all heads, and its `part` is the place of this head; without a part, the
+    assertion fails. If `head` begins at or beyond the right side of `whole`, the band runs from the right side of the
+    part to the left side of `head`; otherwise from the lower side of the part to the upper side of `head`. The band has
+    the `products` of `head`.
+    """
     assert whole.part is not None  # noqa: S101 - the head that was pulled out
     part, rect = whole.part, head.rect
     if rect.x >= whole.rect.right:

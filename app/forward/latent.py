@@ -19,7 +19,11 @@ LATENT_NORM_EPS = 1e-6  # of both norms of latent vectors, whatever the config's
 
 
 def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield lines that draw the parameters of the table, each matrix in one piece, then the latent norms' gains."""
+    """Yield two lines for each parameter of the table, in the table's order, then one for each gain of a latent norm.
+
+    The first line of a parameter seeds torch by its letter, `draw_for("W_Q")`; the second draws the matrix of all heads
+    at once from a normal distribution. The gains, `g_KV` and, if the model has latent queries, `g_Q`, start as ones.
+    """
     for tensor in (tensor for tensor in table.tensors if tensor.parameter):
         shape = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
         yield ProgramLine(f'draw_for("{tensor.letter}")')

@@ -140,9 +140,11 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
 
 
 def _weights_line(a: Architecture, layer: bool, makes: str | None) -> ProgramLine:
-    """The softmax over each row of scores of one head, or of all heads if `layer`; `makes` is its key in the table.
+    """Return the timed line that makes the weights A from the scores S, by a softmax over the last dimension.
 
-    The weight of a sink, which is one more score in each row, is dropped, so that rows sum to less than 1.
+    A model with sinks has one more score in each row, whose weight is dropped, so that rows sum to less than 1. `layer`
+    changes only how that line indexes the sinks: S then has all heads, each with its own sink. Without sinks, the line
+    is the same for one head and for all. `makes` is the table's key of A, or None.
     """
     if not a.has_sinks:
         return ProgramLine("A = torch.softmax(S, dim=-1)", makes, ("A",), timed=True)

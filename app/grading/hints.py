@@ -290,9 +290,12 @@ class HintWriter:
         )
 
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
-        """The sizes that the description states for a symbol: itself, or d and H for a head dimension that it hides.
+        """The sizes to name in place of a symbol: itself, or d and H for a head dimension that is not stated.
 
-        d_v counts as d_h if both have the same size.
+        That is so for d_h and d_v if the description's visible facts state both d and H, but not the head dimension.
+        Every other symbol is returned as it is, whether or not it is stated. d_v is taken for d_h first if both have
+        the same size.
+        Example: d_h, stated nowhere, is ("d", "H") where d and H are stated, and ("d_h",) where one of them is not.
         """
         stated = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
         if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:

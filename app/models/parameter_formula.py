@@ -103,7 +103,12 @@ def parameter_formula(architecture: Architecture) -> ParameterFormula:
 
     The order is: embedding, layers, other tensors outside the layers, output head; a summand without tensors is left
     out. Sizes that are equal in this model are written with one symbol; the equalities used are listed in the order of
-    the formula. `position_products` are the products with the longest input as a factor.
+    the formula.
+
+    `position_products` maps each product that has a length of the input among its factors (see `length_symbols`), as
+    text, to the number of rows of its tables: its number times those lengths, 2·P for "2·P·d". The products with the
+    most symbols come first.
+    Example: {"P·d": 1024} for gpt2; {} if no parameter depends on the longest input.
     """
     writer = _Writer(architecture)
     outside = architecture.outside_parameters

@@ -257,8 +257,12 @@ class _Writer:
     def _sum(self, count: Count) -> str:
         """A count's formula with its numbers, "2 · 100 · 4096 · 128, for each of 32 heads = 3,355,443,200".
 
-        If it has words for what is multiplied, the count is worked out from its parts instead, or else from the sizes,
-        as a sum of products. In symbols it is the formula and what it comes to.
+        If the formula names no size, count or matrix, or anything besides these and _KEPT_PHRASES, the count is worked
+        out from its parts instead, or, without parts, from the sizes as a sum of products. Then "rounded down" or
+        "rounded up" follows the sum if rounding changed the result. On a sheet in symbols it is the formula and the
+        answer in symbols, without a remark on rounding.
+
+        "" if the formula is no more than its result, and on a sheet in symbols also if the count has no formula.
         """
         if self.in_letters:
             formula, answer = write_formula(self.variant, count.key), self.variant.notation.write(count.total)

@@ -450,8 +450,10 @@ def _words(problem: Problem) -> dict[str, object]:
 def _asides(problem: Problem) -> frozenset[str]:
     """The parts of a description that no row of the sheet needs.
 
-    What is done to scores changes numbers, which no sheet asks for, and no shape or count. A sink is needed by the rows
-    that leave it out, the rotated dimensions by a row whose answer they are in, and norms by rows that they make.
+    Six parts are looked at. "scale", "softcap" and "bias", which only change the numbers of the scores, are always
+    asides: no sheet asks for those numbers. The mask is not among the six, so it is never an aside. "sinks" are needed
+    by a row that a softmax makes, "norms" by a row that a norm makes, and "position-encoding" by a blank whose answer
+    has d_rot in it. All other parts of a description are needed. Whether the model has a part makes no difference.
     """
     asked = [problem.table.askable[row] for row in problem.rows]
     made_by = [entry.made_by for entry in asked if isinstance(entry, Tensor)]

@@ -109,9 +109,10 @@ class Courses(QueryBase):
                 self._execute(sa.update(students).where(of_course).values(practice_record=None))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
-        """The courses where a teacher is instructor or assistant, archived ones included, newest first.
+        """All courses where a teacher is instructor or assistant, the one created last first.
 
-        Students count whether they have joined or not.
+        Archived courses and sample courses are included. Nothing is left out: a deleted course has no row. Students on
+        the roster count whether they have joined or not.
         """
         count = sa.select(sa.func.count()).where(students.c.course_id == courses.c.id).scalar_subquery()
         query = (

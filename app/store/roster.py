@@ -321,7 +321,12 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
-        """The student and course of each of a browser's enrolments, newest first, archived courses included."""
+        """All of a browser's enrolments, each with student and course, the latest first.
+
+        A browser has at most one per course: enrolling as another student replaces it. Archived courses are included,
+        and nothing is left out: enrolments in deleted courses, or as deleted or released students, no longer have a
+        row.
+        """
         query = (
             sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
             .join_from(enrolments, students, enrolments.c.student_id == students.c.id)

@@ -218,10 +218,15 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
 
 
 def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
-    """Lengths, layer, head, share and tolerance as typed; empty texts are left out, except `tokens`, which a sheet
-    needs.
+    """Read the number fields: lengths in tokens, layer and head counted from 0, and two percentages as shares.
 
-    Raises WorksheetFormError for a number that cannot be read, and a range with one end or the larger end first.
+    An empty field is left out, except `tokens`, which must be filled in. Lengths, layer and head are whole numbers of
+    at most _MAX_DIGITS digits. `follow_share` may be up to 100 %, `tolerance` up to MAX_TOLERANCE (10 %); the percent
+    sign is optional, and "50" becomes 0.5. The range is `tokens_from` to `tokens_to`, which may be equal. What a model
+    or topic can take is not checked here.
+
+    Raises WorksheetFormError about the first field that cannot be read or is too large; about the empty end of a range
+    with only one end; and about `tokens_to` if it is smaller than `tokens_from`.
     """
     numbers: dict[str, int | float] = {}
     for name, example in _NUMBERS.items():
@@ -242,9 +247,13 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
 
 
 def _row_settings(texts: EditorTexts) -> dict[str, Any]:
-    """The rows that are asked, and the points, names and hints typed for any row.
+    """Read the settings of the rows: "rows", "row_points", "row_names" and "row_hints".
 
-    Raises WorksheetFormError if no row is asked, all have 0 points, or a text cannot be used.
+    "rows" lists the keys of the rows that are asked, in the form's order. The others map row keys to what was typed for
+    any row, asked or not. Empty texts are left out, and so are points of "1", the default.
+
+    Raises WorksheetFormError if no row is asked, if all rows that are asked have 0 points, if points of any row are not
+    a whole number from 0 to MAX_POINTS, or if a name or hint is longer than MAX_SHORT_TEXT characters.
     """
     rows = [row.key for row in texts.rows if row.asked]
     if not rows:

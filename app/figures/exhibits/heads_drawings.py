@@ -121,7 +121,12 @@ class HeadsDrawings:
             yield from groups.card("scores", head, key_head, 132.0, state)
 
     def _fit_in_words(self) -> str:
-        """Which query card is up, unless it already fits, the key cards, and the pairs dealt so far, in sentences."""
+        """Describe the drawing of `fit` in sentences: the query card that is up, the key cards, and the pairs so far.
+
+        The query card is up until it fits, which means that the key card tried last is the one that this query head
+        reads. No query card is up after the last round either; then that sentence is left out. Key cards are those that
+        are drawn. A pair is a query card on its key card, with a score card; the one that fits now is included.
+        """
         asked = self.dealing.asked
         up = [] if asked is None or self.dealing.fits else [_("Query card {head} is up.").format(head=asked)]
         pair = _("Query card {head} lies on key card {key} and has dealt a score card.")

@@ -153,7 +153,12 @@ def draw_typed(
 
 @lru_cache(MAX_DRAWINGS)
 def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
-    """The drawing of a sheet's readable texts as HTML, unreadable ones left out; None if the sheet has no figure."""
+    """The drawing of what was typed into a sheet as HTML, with the sentences about mismatches; None without a figure.
+
+    A blank whose text is empty or cannot be read has no size. With `explains`, the HTML also has the sentences on what
+    each figure explains. `mismatches` are the sentences of all figures, in order. `has_scale` is that of the first
+    figure. The result is cached.
+    """
     variant = drawn.variant
     read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
     typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}

@@ -442,10 +442,15 @@ def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> d
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
-    """The cells of a row: one for each column of the sheet, then one with the last sign.
+    """The cells of a row: one for each column of the sheet, with the sign before it, then one with only the last sign.
 
-    A count among shapes has one cell. Signs around the row are left out on sheets without dimensions. Without an
-    `answer` no cell has one.
+    A question (see `Variant.is_question`) has no cells: (). A count among shapes has one cell, with its box and no
+    sign, and no cell for a last sign.
+
+    Signs are those of `Variant.signs`, "" for none: "(", "," and ")" on a sheet with dimensions (see
+    `Variant.has_dimensions`), "×" on others, and "=" before a count on both. On a sheet without dimensions the first
+    and the last sign, which would be outside the shape, are None. A column in which the row has no box keeps its cell,
+    with None as box. Without an `answer`, every cell's answer is None.
     """
     if variant.is_question(row):
         return ()

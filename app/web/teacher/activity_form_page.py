@@ -488,10 +488,15 @@ def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    """A worksheet as the form shows it, titled for the model in `texts` if it can have that, else by its own title.
+    """A worksheet of `library` as the form shows it; all that is shown is taken from that definition.
 
-    The remark says that it is longer than the model's context; it is empty if model or tokens cannot be used. A newer
-    definition is taken if there is one and `state.corrections` has the worksheet.
+    The title is that of the sheet for the model in `texts`, or the worksheet's if that model is missing or refused. The
+    remark says that the sheet is longer than the model's context; it is empty if that is not so, or if model or tokens
+    cannot be used. Text in the tokens field that is not a whole number up to MAX_REMARKED counts as empty.
+
+    `link` is the address to look at the worksheet as it is now, and is passed on. `has_newer` says that a newer
+    definition exists: it is only flagged, not shown. `takes_newer` is set if, besides, `state.corrections` has the
+    worksheet.
     """
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
