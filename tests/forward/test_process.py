@@ -152,7 +152,8 @@ def test_a_real_head_that_takes_too_long_is_stopped_with_a_sentence_that_helps(r
 
     with pytest.raises(HeadNotRun) as stopped:
         run_checkpoint(runner, "smollm2", "The cat sat.", layer=29, head=0, report=report)
-    assert (stopped.value.reason, layers, child()) == ("too-long", [0], None)
+    assert (stopped.value.reason, child()) == ("too-long", None)
+    assert layers in ([], [0])  # a busy machine does not come to the second
     assert "layer" in str(stopped.value)
     assert "meta" not in str(stopped.value)
 
