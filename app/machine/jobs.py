@@ -124,10 +124,11 @@ class Runner:
 def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
     """The runner that the web processes of this machine with this data folder are together.
 
-    It does jobs of every kind, or none if it `leaves_jobs` to other runners: then it is only listed.
+    It does jobs of every kind, or none if it `leaves_jobs` to other runners: then it is only listed. Its device
+    is empty: only PyTorch knows it, which is loaded when a head is run.
     """
     name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
-    return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True)
+    return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True, device="")
 
 
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
@@ -286,12 +287,13 @@ class Jobs:
     """
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
-        self._rows, self._listed, self._closed = rows, runner, threading.Event()
+        self._rows, self._closed = rows, threading.Event()
+        self._here = runner  # which operators see, even if it does no jobs
         self._runner = runner if runner and runner.kinds else None
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
         self._threads = dict[JobKind, ThreadPoolExecutor]()
         self._server: threading.Thread | None = None
-        self._runners, self._listed_at = tuple[Runner, ...](), -RUNNERS_TTL_S
+        self._runners, self._runners_at = tuple[Runner, ...](), -RUNNERS_TTL_S
         self._unmet_since = dict[int, float]()  # when a job, by its id, was first seen to wait without such a runner
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
@@ -313,7 +315,7 @@ class Jobs:
 
         A web process also gives a sign of life, for the operators' page; where jobs are left to runners, only that.
         """
-        if self._listed and not self._runner:
+        if self._here and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
         if not self._runner or not self._threads:
             return
@@ -435,9 +437,9 @@ class Jobs:
 
     def _sign_on(self) -> None:
         """Note that this machine's web processes are there, for the operators' page; errors are ignored."""
-        if self._listed:
+        if self._here:
             with suppress(Exception):
-                self._rows.sign_on(self._listed)
+                self._rows.sign_on(self._here)
 
     def _serve(self, runner: Runner) -> None:
         """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.
@@ -474,8 +476,8 @@ class Jobs:
         if self._runner or job.ending:
             return False
         at = time.monotonic()
-        if at - self._listed_at >= RUNNERS_TTL_S:
-            self._runners, self._listed_at = self._rows.runners(), at
+        if at - self._runners_at >= RUNNERS_TTL_S:
+            self._runners, self._runners_at = self._rows.runners(), at
         unmet = None if job.is_working else unmet_need(job, self._runners)
         if unmet is None:
             self._unmet_since.pop(job.id, None)

@@ -275,7 +275,9 @@ def _sentence_tokens(
     is_here = not services.settings.runners  # otherwise runners have the weights, and this process no tokenizer
     listed = next((each for each in listed_checkpoints(folders) if is_here and each.key == key), None)
     if listed is None:
-        return _("This server doesn’t have these weights, so it can’t count the tokens of the sentence."), ()
+        return _(
+            "These weights aren’t on the machine that sent this page, so it can’t count the tokens of the sentence."
+        ), ()
     try:
         count = len(open_checkpoint(listed.source, folders).tokens(sentence))
     except CheckpointError as error:

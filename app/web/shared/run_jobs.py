@@ -117,7 +117,7 @@ def _needs(services: Services, architecture: Architecture, tokens: int, options:
     if not services.settings.runners:
         return {}
     runners, device, dtype = living_runners(services, "run"), options["device"], options["dtype"]
-    is_there = device in GPUS and any(runner.device.partition(":")[0] == device for runner in runners)
+    is_there = device in GPUS and device in {runner.device_kind for runner in runners}
     needed = 0
     if dtype in BYTES_BY_DTYPE and device != "meta":
         try:
