@@ -137,8 +137,8 @@ def test_runners_are_listed_with_what_they_do_and_a_silent_one_is_called_so(here
     assert "silent for" in old
     assert [part for part in ("NVIDIA L4 (cuda:0)", "handout for", "2 of each") if part not in gpu] == []
     assert ("other code" in gpu, "other code" in old) == (False, True)
-    [done] = [number for number in gpu.split() if number == "1"]
-    assert done
+    device_and_done = gpu.split("NVIDIA L4")[1].split()[:2]
+    assert device_and_done == ["(cuda:0)", "1"]
 
 
 def test_the_queue_is_counted_by_kind_and_shown_in_part(here: Installation) -> None:
