@@ -303,7 +303,8 @@ def test_postgresql_tells_of_a_job_at_once(new_postgres_database: str, tmp_path:
             waiting.result()
         assert time.monotonic() - began < 50
         with store.engine.connect() as connection:
-            listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ^@ 'LISTEN'"
+            # Waits until that process has ended, so that the next call finds its connection closed.
+            listening = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE query ^@ 'LISTEN'"
             assert list(connection.exec_driver_sql(listening).scalars()) == [True]
         store.jobs.await_job(0)  # which finds out
     store.close()
