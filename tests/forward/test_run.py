@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.forward import run as forward
+from app.forward.devices import devices_here
 from app.forward.lines import ForwardError, listing
 from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, notes, program
@@ -28,6 +29,7 @@ from app.models.read_config import build_architecture
 from app.topics.single_head import SINGLE_HEAD
 
 Floats = NDArray[np.float64]
+COMPUTING_DEVICES = [device for device in devices_here() if device != "meta"]
 WEIGHTS = ("X", "W_Q", "W_K", "W_V", "W_O")
 LLAMA3 = {
     "rope_type": "llama3",
@@ -122,15 +124,17 @@ def reference(architecture: Architecture, x: Floats, w: dict[str, Floats]) -> di
 
 
 def relative_error(found: torch.Tensor, expected: Floats) -> float:
-    return float(np.linalg.norm(found.double().numpy() - expected) / np.linalg.norm(expected))
+    return float(np.linalg.norm(found.cpu().double().numpy() - expected) / np.linalg.norm(expected))
 
 
+@pytest.mark.parametrize("device", COMPUTING_DEVICES)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_head_agrees_with_numpy_in_double_precision(name: str) -> None:
-    """Queries to output are within 1e-5 of a reference that shares no code with the program."""
+def test_a_head_agrees_with_numpy_in_double_precision(name: str, device: str) -> None:
+    """Queries to output are within 1e-5 of a reference that shares no code with the program, on a GPU too."""
     architecture = MODELS[name]
-    variables = execute(program(architecture, 100, head=architecture.H - 1)).variables
-    given = {key: variables[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    lines = program(architecture, 100, head=architecture.H - 1, device=device)
+    variables = execute(lines, device=device).variables
+    given = {key: variables[key].cpu().double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
     expected = reference(architecture, given.pop("X"), given)
     errors = {letter: relative_error(variables[letter], matrix) for letter, matrix in expected.items()}
     assert all(error <= 1e-5 for error in errors.values()), errors  # max() would pass over a NaN
@@ -190,14 +194,15 @@ def architectures(draw: st.DrawFn) -> Architecture:
     )
 
 
+@pytest.mark.parametrize("device", COMPUTING_DEVICES)
 @settings(max_examples=60, deadline=None)
 @given(architectures(), st.integers(1, 24), st.sampled_from(sorted(BYTES_BY_DTYPE)), st.data())
 def test_every_head_has_the_table_s_shapes_and_sound_weights(
-    architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
+    device: str, architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
 ) -> None:
     """Whatever the sizes: torch's shapes are the table's, rows sum to one, nothing looks ahead or out of the window."""
     head = data.draw(st.integers(0, architecture.H - 1))
-    run = run_head(architecture, tokens, head=head, device="cpu", dtype=dtype)
+    run = run_head(architecture, tokens, head=head, device=device, dtype=dtype)
     table = SINGLE_HEAD.shapes({"N": tokens, **{s: n for s, n in architecture.sizes.items() if n}})
     assert run.shapes == {key: list(shape) for key, shape in table.items()}
     assert run.agrees
@@ -228,13 +233,15 @@ def test_a_tensor_of_another_shape_is_named() -> None:
     assert forward.disagreements(shapes, SMALL_GPT2, 5) == ("W_Q", "W_K", "queries", "keys")
 
 
-def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit() -> None:
+@pytest.mark.parametrize("device", COMPUTING_DEVICES)
+def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit(device: str) -> None:
     """The text with its shapes beside it is the whole program: a fresh namespace needs nothing else."""
     for architecture in (MODELS["llama3 scaling"], MODELS["qwen3"], MODELS["mistral, window of 30"]):
-        lines = run_head(architecture, 40, head=3, device="cpu", seed=11).lines
+        lines = run_head(architecture, 40, head=3, device=device, seed=11).lines
         pasted: dict[str, Any] = {}
         exec(listing(lines), pasted)  # noqa: S102 - this is the test: the shown text is the code that ran
-        assert torch.equal(pasted["O"], execute(program(architecture, 40, head=3, seed=11)).variables["O"])
+        again = execute(program(architecture, 40, head=3, device=device, seed=11), device=device).variables
+        assert torch.equal(pasted["O"], again["O"])
 
 
 def test_nothing_written_in_a_config_enters_the_program() -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from app.cli import main
 from app.forward import run as forward
+from app.forward.devices import devices_here
 from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError, listing
 from app.forward.memory_needed import bytes_needed
@@ -32,6 +33,7 @@ from app.topics.registry import sizes_for, topic_for
 from tests.helpers.shipped import LIBRARY
 
 LAYER = "attention-layer"
+COMPUTING_DEVICES = [device for device in devices_here() if device != "meta"]
 Floats = NDArray[np.float64]
 LLAMA_405B = {
     "model_type": "llama",
@@ -109,15 +111,16 @@ def reference(a: Architecture, x: Floats, w: dict[str, Floats]) -> dict[str, Flo
 
 
 def relative_error(found: torch.Tensor, expected: Floats) -> float:
-    return float(np.linalg.norm(found.double().numpy() - expected) / np.linalg.norm(expected))
+    return float(np.linalg.norm(found.cpu().double().numpy() - expected) / np.linalg.norm(expected))
 
 
+@pytest.mark.parametrize("device", COMPUTING_DEVICES)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_layer_agrees_with_numpy_in_double_precision(name: str) -> None:
-    """Queries to output are within 1e-5 of a reference that shares no code with the program."""
+def test_a_layer_agrees_with_numpy_in_double_precision(name: str, device: str) -> None:
+    """Queries to output are within 1e-5 of a reference that shares no code with the program, on a GPU too."""
     architecture = MODELS[name]
-    variables = execute(program(architecture, 70, topic=LAYER)).variables
-    w = {key: variables[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
+    variables = execute(program(architecture, 70, device=device, topic=LAYER), device=device).variables
+    w = {key: variables[key].cpu().double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
     expected = reference(architecture, w.pop("X"), w)
     errors = {letter: relative_error(variables[letter], matrix) for letter, matrix in expected.items()}
     assert all(error <= 1e-5 for error in errors.values()), errors  # max() would pass over a NaN
