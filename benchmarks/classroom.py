@@ -189,14 +189,14 @@ def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
 def report_runner(campus: Campus) -> Iterator[str]:
     """A class whose students all ask the campus's one runner for a head at once: its device, times, memory and losses.
 
-    Memory is that of the runner's processes, not of its GPU.
+    Memory is that of the runner's processes; on an NVIDIA GPU, also all that is in use there, by others too.
     """
     lesson = open_lesson(campus, policies=Policies(run="before"), tokens=RUNNER_TOKENS)
     students = [ClassStudent(lesson, number, Timings()) for number in range(RUNNER_STUDENTS)]
     store = Store(campus.database, campus.folder)
     (runner,) = (each for each in store.jobs.runners() if not each.is_web)
     store.close()
-    waited, shown, memory = list[float](), Counter[str](), list[int]()
+    waited, shown, memory, gpu_memory = list[float](), Counter[str](), list[int](), list[int]()
 
     async def ask(student: ClassStudent) -> None:
         begin = time.perf_counter()
@@ -206,11 +206,14 @@ def report_runner(campus: Campus) -> Iterator[str]:
     async def work() -> float:
         await join_all(students)
         await students[0].run_head()  # PyTorch is warm from here on
-        watching = asyncio.create_task(_watch_memory(campus.runners[0], memory))
+        watching = [asyncio.create_task(_watch_memory(campus.runners[0], memory))]
+        if runner.device_kind == "cuda":
+            watching.append(asyncio.create_task(_watch_gpu_memory(runner.device, gpu_memory)))
         begin = time.perf_counter()
         await asyncio.gather(*map(ask, students))
         seconds = time.perf_counter() - begin
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         return seconds
 
     seconds = uvloop.run(work())
@@ -222,7 +225,8 @@ def report_runner(campus: Campus) -> Iterator[str]:
         f"p95 {p95(waited):.1f} s"
     )
     yield from (f"  NOT SERVED: {count} with {state}" for state, count in shown.items())
-    yield f"  memory of the runner's processes at most {max(memory) / 1e6:,.0f} MB"
+    on_gpu = f", in use on the GPU at most {max(gpu_memory) / 1e6:,.0f} MB" if gpu_memory else ""
+    yield f"  memory of the runner's processes at most {max(memory) / 1e6:,.0f} MB{on_gpu}"
 
 
 def report_burst(server: Server, class_size: int) -> Iterator[str]:
@@ -425,6 +429,16 @@ async def _watch_memory(server: Command | Site, memory: list[int]) -> None:
     while True:
         memory.append(server.memory_bytes())
         await asyncio.sleep(0.5)
+
+
+async def _watch_gpu_memory(device: str, memory: list[int]) -> None:
+    """Add the bytes in use on an NVIDIA GPU, such as "cuda:0", to `memory` five times a second, until cancelled."""
+    number = device.partition(":")[2] or "0"
+    query = ("nvidia-smi", f"--id={number}", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+    while True:
+        process = await asyncio.create_subprocess_exec(*query, stdout=asyncio.subprocess.PIPE)
+        memory.append(int((await process.communicate())[0]) * 2**20)
+        await asyncio.sleep(0.2)
 
 
 def report_kills(server: Server, class_size: int) -> Iterator[str]:

@@ -220,10 +220,10 @@ def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers(tmp_path:
     code = "\n".join(line.code for line in run.lines)
     assert not any(word in code for word in ("rand", "normal", "seed", "zeros", "ones("))
     tensors = dict(checkpoint.head_weights(1, 2).tensors) | {"X": torch.from_numpy(run.arrays["input"])}
-    variables: dict[str, Any] = {"tensors": tensors}
+    variables: dict[str, Any] = {"tensors": {name: tensor.to(run.device) for name, tensor in tensors.items()}}
     exec(code, variables)  # noqa: S102 - the program that the app wrote
     for name, key in {"Q": "queries", "K": "keys", "A": "weights", "O": "output"}.items():
-        np.testing.assert_allclose(variables[name], run.arrays[key], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(variables[name].cpu(), run.arrays[key], rtol=1e-5, atol=1e-6)
     assert {line.makes: line.shapes for line in run.lines}["queries"] == ((len(TEXT), 24),)
 
 
