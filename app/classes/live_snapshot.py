@@ -33,7 +33,9 @@ from app.store.live import StudentSheetKey
 
 SNAPSHOT_TTL_S = 1.0
 MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
-MAX_STALE_S = 3.0  # how long after it has expired a snapshot is still shown while the next one is taken
+# How long after it has expired a snapshot is still shown while the next one is taken. A page asks every second; one of
+# two servers behind a balancer is then asked again within this time, but for one time in two thousand.
+MAX_STALE_S = 10.0
 MAX_CACHED_ACTIVITIES = 100
 
 log = logging.getLogger("attention_shapes")
