@@ -126,7 +126,7 @@ def products_on(variant: Variant) -> tuple[Product, ...]:
 
     Left out are those with a side that is not asked, does not follow from what is asked, and is stated by no fact.
     """
-    shapes = TypedShapes.unchecked(variant, variant.problem.answers).with_facts()
+    shapes = TypedShapes.of(variant, variant.problem.answers, shows_mismatches=False).with_facts()
     products = products_of(variant.table, variant.worksheet.tokens_are)
     return tuple(product for product in products if has_every_side(shapes, product))
 
