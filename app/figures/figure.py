@@ -259,7 +259,9 @@ class Edge:
     def text_box(self) -> Rect:
         """The rectangle of the label, outside the middle of its side, `shift` px further away.
 
-        A cramped label ends at the corner of its product, and reaches away from it.
+        A label that is longer than a left, right, over, bottom or under side ends at the corner of its product, and
+        reaches away from it. "corner" is right of the upper right corner, "foot" below the lower left one, "upper" at
+        the upper left of the side's middle, "lower" at the lower right of it.
         """
         width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
         x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
@@ -524,9 +526,10 @@ class Flow:
 
 
 def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
-    """The part of a flow around these rectangles, of at least VIEW_PX, which suits a phone.
+    """The part of a flow around these rectangles with VIEW_MARGIN_PX, rounded to 0.1 px.
 
-    Width and height of VIEW_PX are exchanged if the flow is still to be mirrored (`is_mirrored`).
+    It is grown around its centre to VIEW_PX, which suits a phone, where it is smaller; width and height of VIEW_PX are
+    exchanged if the flow is still to be mirrored (`is_mirrored`).
     """
     least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
     return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))
