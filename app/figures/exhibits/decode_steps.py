@@ -75,11 +75,12 @@ class DecodeStep:
 
 
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
-    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key.
+    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key, in order.
 
-    Of the first tokens, none comes after that one more. The last step is left out without a window, or if no text of
-    this model reaches it. If only some layers have a window, and it is longer than `tokens`, their step comes last.
-    Raises TopicError for a model or a number of tokens that the topic is not true of.
+    Each is there once, and of the first tokens none comes after the one more. The step that drops a key is left out if
+    not all layers have the same window, or if no text of this model reaches it. If only some layers have a window, and
+    it is longer than `tokens`, their step comes last. Raises TopicError for a model or a number of tokens that the
+    topic is not true of.
     """
     require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
@@ -106,8 +107,9 @@ def _step(architecture: Architecture, cached: int) -> DecodeStep:
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
     """Yield the step at which layers with a sliding window drop their oldest key while others keep all.
 
-    Nothing if no layer or every layer has a window, if windows differ, if there are already as many `tokens` as the
-    window, or if the model's context ends before.
+    Its table is that of a model in which all layers have this window; `layers` says how many do. Nothing if no layer or
+    every layer has a window (layers with chunks count as without), if windows differ, if there are already as many
+    `tokens` as the window, or if the model's context ends before.
     """
     runs = architecture.stacks[-1].runs
     windowed = [run for run in runs if run.window and not run.chunk]
