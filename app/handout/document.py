@@ -16,7 +16,7 @@ from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
 from app.figures.sheet_figures import draw_figures
 from app.figures.typed_shapes import Answers
-from app.handout.answer_key import answer_text, key_rows, used_sizes
+from app.handout.answer_key import key_rows, used_sizes
 from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line
 from app.handout.pdf_binder import MAX_DOCUMENTS
@@ -510,7 +510,7 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
         {
             "code": v.code,
             "names": names.get(v.code, []),
-            "numbers": [answer_text(v, blank) if blank in v.problem.answers else "–" for blank in blanks],
+            "numbers": [v.written_answer(blank) if blank in v.problem.answers else "–" for blank in blanks],
         }
         for v in variants
     ]
