@@ -223,7 +223,7 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     marks = dict[Blank, Mark]()
     for blank, kind in earlier_kinds.items():
         mark = report.marks[blank]
-        other = replace(mark, kind=kind, message=_message_of_kind(variant, blank, kind), repeats=None)
+        other = replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
         marks[blank] = mark if mark.kind == kind else other
     return Report(marks, report.follow_share, points=report.points)
 
@@ -323,7 +323,7 @@ def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 
-def _message_of_kind(variant: Variant, blank: Blank, kind: MarkKind) -> str:
+def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
     """The message of a mark by its kind alone: the nudge of a wrong box, what a follow-through earns; "" for others."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
