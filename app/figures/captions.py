@@ -208,8 +208,9 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'.
 
-    Rows and columns are those of the sheet. Other sentences are for output added to input, sides of the same or of
-    different fields, sides of tensors with three dimensions or four, and sides that should be a product.
+    Rows and columns are those of the sheet. A side that should be a product has the sentence of `_merged_caption`. On a
+    sheet of tensors with dimensions, there is one sentence each for sides that are added, broadcast, or neither; on
+    others for sides that are added, sides of the same field, and sides of different fields.
     """
     if mismatch.parts:
         return _merged_caption(shapes, mismatch)
@@ -217,7 +218,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     for name, blank in (("first", mismatch.left), ("second", mismatch.right)):
         words[name] = shapes.letter(blank.tensor)
         words[f"{name}_length"] = shapes.label(blank)
-        words[f"{name}_axis"] = _axis(shapes, blank)
+        words[f"{name}_axis"] = shapes.variant.axis(blank)
     same = words["first_axis"] == words["second_axis"]
     key = "added" if mismatch.added else "same-field" if same else "other-field"
     if shapes.variant.has_dimensions:
@@ -242,7 +243,7 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
         product=product,
         first=shapes.letter(whole.tensor),
         first_length=shapes.label(whole),
-        first_axis=_axis(shapes, whole),
+        first_axis=shapes.variant.axis(whole),
         second=shapes.letter(part.tensor),
     )
 
@@ -259,7 +260,7 @@ def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
         "drawing",
         mismatch.kind,
         equation=_equation(shapes, mismatch.result),
-        axis=_axis(shapes, blanks[0]),
+        axis=shapes.variant.axis(blanks[0]),
         letters=letters,
         lengths=lengths,
         head_widths=widths,
@@ -272,7 +273,3 @@ def _head_width(shapes: TypedShapes, blank: Blank) -> str:
     quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
     label = head_label(shapes, blank.tensor)[0]
     return quotient + (f" = {label}" if label != quotient else "")
-
-
-def _axis(shapes: TypedShapes, blank: Blank) -> str:
-    return shapes.variant.axis(blank)

@@ -513,16 +513,16 @@ class Flow:
 
     def moved(self, x: float, y: float) -> Flow:
         """The lane further right and down."""
-        frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
-        axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
-        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes, self.states)
+        return self._placed(methodcaller("moved", x, y))
 
     @property
     def mirrored(self) -> Flow:
         """The lane running down."""
-        frames = {key: frame.mirrored for key, frame in self.frames.items()}
-        axes = {key: axis.mirrored for key, axis in self.axes.items()}
-        return Flow(tuple(lane.mirrored for lane in self.lanes), frames, axes, self.states)
+        return self._placed(attrgetter("mirrored"))
+
+    def _placed(self, place: Callable[[Any], Any]) -> Flow:
+        frames, axes = ({key: place(part) for key, part in parts.items()} for parts in (self.frames, self.axes))
+        return Flow(tuple(map(place, self.lanes)), frames, axes, self.states)
 
 
 def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:

@@ -86,7 +86,10 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
 
 
 def _shape_text(variant: Variant, row: Row, numbers: tuple[int, ...]) -> str:
-    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"; of a choice, it."""
+    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7".
+
+    The number of a choice is the label of that option.
+    """
     if row.fields == ("choice",):
         return option_label(variant, row.key, numbers[0])
     sides = [number for number, field in zip(numbers, row.fields, strict=True) if field != "count"]

@@ -342,7 +342,9 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
     """What a question about a program has on paper: options to tick, boxes, or a line to write code on.
 
-    In the question for the wrong line, options are line numbers, and "none" comes last. Without a row it is a line.
+    Options are numbered; in the question for the wrong line, they are line numbers, and "none" comes last. A joint
+    answer with nothing printed between its parts has a box for each part. Anything else, such as a pattern, has a line,
+    and so has no row at all.
     """
     asked = variant.table.askable[row.key] if variant and row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
@@ -356,7 +358,11 @@ def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
 
 
 def _program(variant: Variant) -> TypstData | None:
-    """The program of a sheet with what goes in and what happened; None on a sheet without one."""
+    """The program of a sheet with what goes in and what happened; None on a sheet without one.
+
+    What happened is the line that stops the program and torch's message; without an error, the witness, if the case has
+    one: its caption and cells.
+    """
     if (code := code_shown(variant)) is None:
         return None
     stops = f"{code.caption} {_('Line {line} stops the program:').format(line=code.stops)}".strip()

@@ -170,10 +170,11 @@ class HandoutPrinter:
         return pages
 
     def _ask_while_browser_waits(self, task: PrintTask, client: Client) -> Any:
-        """The result of a task of the child for previews; raises what the task raises, PrinterBusyError, HandoutError.
+        """The result of a task of the child for previews, done in the client's turn; raises what the task raises.
 
-        It is busy where as many wait as may, of everybody or of this client, where its turn does not come within
-        MAX_REQUEST_WAIT_S, and where it is a visitor's and a member waits for it too long.
+        Raises PrinterBusyError if as many requests wait as may, of everybody or of this client, if the turn does not
+        come within MAX_REQUEST_WAIT_S, and if it is a visitor's and a member has waited for it too long. Raises it too
+        if the child is lost, and HandoutError if the child takes too long or too much memory.
         """
         give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
 
