@@ -157,7 +157,7 @@ class Box:
 
     @property
     def rules(self) -> tuple[Polygon, ...]:
-        """The lines between its strips."""
+        """The lines between its strips, upright, or level if `strips` is negative; none for a single strip or none."""
         x, y, width, height = self.rect
         if self.strips < 0:
             step = height / -self.strips

@@ -117,7 +117,12 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
-    """A head's weights times its values, pulled out of those of all heads, and the context of all heads."""
+    """The last head's weights times its values, and after an arrow the context of all heads.
+
+    The head's values are pulled out of those of all heads, and are above the head's context in the corner layout. The
+    last head is the `part` of both matrices of all heads. A bracket marks a head of the values and one of the context
+    that differ in width.
+    """
     weights = pen.box("weights", 0.0, 0.0)
     context = pen.head("context", weights.rect.width + CORNER_PX, 0.0)
     value = pen.head("values", context.rect.x, -CORNER_PX - pen.sizes.size("values")[1])

@@ -272,7 +272,7 @@ class _Lane:
         return rect.bottom if product.is_above else rect.y
 
     def _column(self, key: str) -> Sketch:
-        """A matrix of the lane, the right operand of its product if it is one, and the labels and brackets of both."""
+        """A matrix of the lane, the right operand of its product if there is one, the labels and brackets of both."""
         box, product = self.boxes[key], self.product_of.get(key)
         edges, brackets = self.edges[key], tuple(self._row_brackets(box))
         if product is None or not product.right:
@@ -570,7 +570,10 @@ class _Lane:
         return Flow(tuple(lanes), frames, axes, states)
 
     def _groups(self) -> Iterator[list[_Product]]:
-        """Yield the products that are shown together: of one left operand, or in a chain without a new operand."""
+        """Yield the products that are shown together, in order.
+
+        A new group begins with a product that has a right operand and another left operand than the group before.
+        """
         group = list[_Product]()
         for each in self.products:
             if group and each.right and each.left != group[0].left:

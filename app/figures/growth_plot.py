@@ -36,7 +36,7 @@ class _Axes:
         return Point(x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX)
 
 
-def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool = True) -> Figure:
+def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool) -> Figure:
     """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet.
 
     If the drawing `shows_mismatches` and all three are typed, a number at which the lines do not meet is a mismatch,

@@ -216,7 +216,7 @@ def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
 
 
 def reduction_sentence(numbers: HeadNumbers) -> str:
-    """How a long text was reduced; "" if every number has a cell."""
+    """How a long text was reduced, by squares or, with one query, along the row; "" if every number has a cell."""
     drawn = _drawn(numbers)
     if drawn.side == 1:
         return ""

@@ -55,7 +55,7 @@ def draw_figures(
 
 
 def draw_side_by_side(
-    variant: Variant, left: Answers, right: Answers, scale: ScaleName = "root"
+    variant: Variant, left: Answers, right: Answers, scale: ScaleName
 ) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
 

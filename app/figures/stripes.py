@@ -198,7 +198,10 @@ class _Stripes:
         return Sketch(boxes=(*layers, head), edges=edges, pulled=(pulled_out(layers[1], head),))
 
     def _head(self, key: str, layer: Box) -> Box:
-        """The result of one head, enlarged, below its stripe."""
+        """The result of one head, enlarged by `_factor`, _DROP_PX below the middle of its stripe in `layer`.
+
+        No side is shorter than _LEAST_HEAD_PX.
+        """
         assert layer.part is not None  # noqa: S101 - as _layer_box makes it
         lengths = (self._columns(key) or 1, self._rows(key) or 1)
         width, height = (max(_LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)
@@ -206,7 +209,10 @@ class _Stripes:
         return self.pen.empty_box(key, rect, products=key)
 
     def _heads_text(self, key: str) -> str:
-        """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol."""
+        """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol, H or G.
+
+        It is H if there are as many as query heads. The wording has another text for a single head.
+        """
         heads, shapes = self._heads(key), self.pen.shapes
         symbol = "H" if heads == shapes.variant.sizes["H"] else "G"
         written = shapes.written(heads, Expression.symbol(symbol))

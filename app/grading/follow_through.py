@@ -106,7 +106,7 @@ def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> 
 def _totals_of_parts(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Yield wrong totals that their formula gives for their parts as typed; none if a part is empty."""
+    """Yield wrong totals that their formula gives for their parts as typed, within rounding, if all parts are."""
     for blank, value in wrong.items():
         total = _total_as_typed(problem, values, blank)
         if total is not None and (value == total or within_rounding(blank, total)):

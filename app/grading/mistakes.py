@@ -271,7 +271,12 @@ class _Sheet:
         return list(candidates.values())
 
     def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
-        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes."""
+        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes.
+
+        Boxes that they don't explain are given numbers: one for all boxes of a quantity with the same number, or one
+        for each `silent` box. Of these, those that follow from others, or from counts that the misconceptions give, are
+        left out (`fewest`).
+        """
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()

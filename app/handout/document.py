@@ -371,7 +371,7 @@ def _program(variant: Variant) -> TypstData | None:
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """The sentence that says what to fill in; if in symbols, they are typeset as such, except "a", the article."""
+    """The sentence that says what to fill in; on a sheet in letters with its symbols set, except "a", the article."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article

@@ -79,7 +79,7 @@ def pdf_task(
 def _render_preview(
     documents: Sequence[TypstData], renderer: TypstRenderer, _report: ReportProgress
 ) -> tuple[bytes, ...]:
-    """The first PREVIEW_PAGES pages of the documents, one after the other, as SVG."""
+    """The first PREVIEW_PAGES pages of the documents, in order, as SVG; documents after these are not typeset."""
     pages = list[bytes]()
     for data in documents:
         if len(pages) < PREVIEW_PAGES:

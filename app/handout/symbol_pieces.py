@@ -44,7 +44,7 @@ class SymbolSplitter:
         return {"base": base.replace("'", "′"), "below": below}
 
 
-def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...] = ()) -> list[Piece]:
+def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...]) -> list[Piece]:
     """How the number of a dim is worked out, as pieces: its symbols, then the same in numbers if that adds anything.
 
     Sizes that have one name in this model, such as G and H without grouped queries, are one symbol. A sum of more than

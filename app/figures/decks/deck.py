@@ -94,7 +94,7 @@ class Deck:
         return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)  # of the last card
 
 
-def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -> Deck:
+def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
     """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet.
 
     `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size, of

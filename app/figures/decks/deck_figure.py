@@ -198,7 +198,10 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck outside a product's corner; `has_arc`, above it, moves the columns' label."""
+    """The sides of a deck outside a product's corner, all labelled: cards, rows, columns and texts.
+
+    With `has_arc`, an arc above the deck, the columns are labelled "under", with the letter that has no room inside.
+    """
     sides = deck.sides
     return [
         (sides.cards, "upper", "label"),

@@ -28,7 +28,10 @@ class HeadsExhibit:
         return self.dealing.heads
 
     def exhibit(self) -> Exhibit:
-        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads."""
+        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads.
+
+        The second and fourth ask for shapes, the third for a key card until the asked query card fits or all are dealt.
+        """
         drawings = HeadsDrawings(self.dealing, self.letters)
         decks = _(
             "Each stripe, lifted off, is a card: one head, with a row for each token. A deck of cards is a tensor with "

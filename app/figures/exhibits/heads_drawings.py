@@ -73,7 +73,7 @@ class HeadsDrawings:
         yield labels(f"{key}-labels", cards.letter(key, LEFT, top + 11), *cards.tokens(key, y), below)
 
     def decks(self) -> FrameDrawing:
-        """The stripes lifted off into decks, above pencil outlines of the slabs."""
+        """Queries, keys and values as decks, lifted off as stripes, each above the pencil outline of its slab."""
         parts = [part for row, key in enumerate(SPLIT) for part in self._lifted(key, 84.0 * row + 20)]
         words = _("Decks of cards above the outlines of their matrices: {Q}, {K} and {V}.")
         words = words.format(Q=self.letters["queries"], K=self.letters["keys"], V=self.letters["values"])

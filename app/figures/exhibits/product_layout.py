@@ -126,7 +126,10 @@ class ProductLayout:
         return self.top + self.axes[2].px + CORNER_GAP_PX
 
     def drawing(self, *parts: Part) -> FrameDrawing:
-        """A drawing of the layout with these parts; its alt text names both operands with their sizes."""
+        """A drawing with these parts, from the back to the front; its alt text names both operands with their sizes.
+
+        It has room for the labels, and for the left operand before it has moved up.
+        """
         left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
@@ -211,7 +214,10 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The arc of the left operand's inner side swinging to the right one's, marked as a mismatch if they differ."""
+        """The way of the left operand's inner side swinging to the right one's, and that side after it has swung.
+
+        The side is coloured as a mismatch if the two inner sides differ.
+        """
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
         x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
@@ -297,7 +303,7 @@ class ProductLayout:
         columns: DrawnAxis,
         rows: DrawnAxis,
         cells: str,
-        letter: str | None = None,
+        letter: str | None,
         *,
         low: bool = False,
     ) -> Iterator[DrawnMark]:
@@ -326,7 +332,7 @@ class ProductLayout:
 
 
 def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
-    """What a side counts, on one line or two, the first with its baseline at y; `anchor` is the end or middle at x."""
+    """The `label_lines` of a side, the first with its baseline at y; `anchor` says which point of each line is at x."""
     return [
         replace(_length(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}"), anchor=anchor)
         for at, line in enumerate(axis.label_lines)

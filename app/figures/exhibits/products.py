@@ -25,7 +25,7 @@ class UnmultipliableError(ValueError):
 
 @dataclass(frozen=True)
 class Product:
-    """One product of a table: result = left · right, where one operand may be read transposed, as Kᵀ.
+    """One product of a table: result = left · right, where one operand may be read `transposed`, as Kᵀ, else "".
 
     sliced: the tensors of which one head, or one text of a batch, is shown.
     tokens_are_columns: whether all matrices are transposed and the factors change places, as on a sheet with tokens as
@@ -35,8 +35,8 @@ class Product:
     result: str
     left: str
     right: str
-    transposed: str = ""
-    sliced: tuple[str, ...] = ()
+    transposed: str
+    sliced: tuple[str, ...]
     tokens_are_columns: bool = False
 
     @property

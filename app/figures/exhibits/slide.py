@@ -46,12 +46,12 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
 
 @dataclass(frozen=True)
 class _ProductFrames:
-    """The sentences of one product, each with its drawing; of a slice, what it is and how many there are."""
+    """The sentences of one product, each with its drawing; what a slice is and how many there are: see `slices`."""
 
     shapes: TypedShapes
     product: Product
-    slice_name: str = ""
-    slices: int = 1
+    slice_name: str
+    slices: int
 
     @cached_property
     def layout(self) -> ProductLayout:
