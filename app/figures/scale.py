@@ -168,9 +168,9 @@ class MatrixSizes:
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
-        """The sum of these widths of a flow, but at least 2.4 times the model's width and twice the tokens.
+        """The sum of these widths of a flow, but at least 2.4 times the model's width plus twice the tokens.
 
-        These are counted only if the sheet states them. So the width stays the same while a sheet is filled in.
+        Each of these counts only if the sheet states it. So the width stays the same while a sheet is filled in.
         """
         stated = _stated_lengths(self.shapes.variant)
         model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
@@ -203,10 +203,10 @@ class MatrixSizes:
     def content_room(self, plan: FigurePlan) -> float:
         """The width for a figure's matrices, without labels and space.
 
-        In a flow it is always MAX_FLOW_PX. Decks have at least 120 px: MAX_FIGURE_PX and 75 px more, less the room for
-        each deck after the first, and for the texts if there is a batch. Others have at least MIN_CONTENT_PX:
-        MAX_FIGURE_PX less the labels of the left operand and of each result, as wide as the widest name of a number of
-        tokens, and less 30 px for a head that is pulled out of its matrix.
+        In a flow it is always MAX_FLOW_PX. Decks have at least 120 px: MAX_FIGURE_PX and 75 px more, less DECK_STEP_PX
+        for each deck after the first, and less DECK_TEXTS_PX for a left tensor with more than two sides and several
+        results. Others have at least MIN_CONTENT_PX: MAX_FIGURE_PX less a label, as wide as the widest name of a number
+        of tokens, less a label and 36 px for each result, and less 30 px for the head that "head-scores" pulls out.
         """
         if plan.layout == "flow":
             return MAX_FLOW_PX

@@ -70,7 +70,7 @@ def draw_side_by_side(
         return bars
     both = [TypedShapes.of(variant, values) for values in (left, right)]
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
-    first, second = (_pen(shapes, smaller) for shapes in both)
+    first, second = (Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
     plans = tuple(plan for plan in plans if plan.layout != "stripes")  # which have a scale of their own
     plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
@@ -122,7 +122,7 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
     The first figure with fewer cards than there are has a caption about that, and then the first in which something is
     drawn longer than it is to scale.
     """
-    pen = _pen(shapes, scale)
+    pen = Pen(shapes, MatrixSizes(shapes, scale))
     figures = [_figure(pen, plan) for plan in plans]
     lengthened = [
         thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
@@ -135,10 +135,6 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
             captions = (*figures[first].captions, shapes.variant.wording.say("captions", key))
             figures[first] = replace(figures[first], captions=captions)
     return tuple(figures)
-
-
-def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
-    return Pen(shapes, MatrixSizes(shapes, scale))
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:

@@ -88,22 +88,20 @@ class _DeckFigure:
     def _place_step(self, key: str, sign_text: str, of: str) -> None:
         """Place the deck of `key` right of everything placed so far, after a sign that belongs to the result `of`.
 
-        It is labelled at all outer sides. Above an arrow are the words of the function that makes the tensor.
+        It is labelled at all outer sides. Above an arrow is the name of the function that makes the tensor, cut after
+        each "_", where a line may break: ('repeat_', 'interleave').
         """
         deck = self._deck(key)
         deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
         right = max(rect.right for each in (*self.placed.values(), *self.above.values()) for rect in each.rects)
         before = self.placed[self._operands(of)[0]]
         y = -min(before.box.rect.height, deck.box.rect.height) / 2
-        sign = Sign(sign_text, Point(0.0, y), of, words=self._words(key) if sign_text == "→" else ())
+        made_by = self.pen.shapes.table[key].made_by
+        words = re.findall(r"[^_]+_?", made_by.call) if made_by and sign_text == "→" else ()
+        sign = Sign(sign_text, Point(0.0, y), of, words=tuple(words))
         width = sign.text_box.width
         self.signs.append(sign.moved(right + STEP_GAP_PX + width / 2, 0.0))
         self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
-
-    def _words(self, key: str) -> tuple[str, ...]:
-        """The name of the function that makes a tensor, cut where a line may break: ('repeat_', 'interleave')."""
-        made_by = self.pen.shapes.table[key].made_by
-        return tuple(re.findall(r"[^_]+_?", made_by.call)) if made_by else ()
 
     def _place_product(self, key: str, operand: str) -> None:
         """Place a result right of its left operand, with its right operand above it, as deep as its own cards need.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from app.models.architecture import Architecture, LayerRun
+from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
 from app.topics.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
 from app.topics.decode_step import DECODE_STEP
@@ -115,13 +115,8 @@ def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[De
     windowed = [run for run in runs if run.window and not run.chunk]
     if len({run.window for run in windowed}) != 1 or len(windowed) == len(runs):
         return
-    alone = _with_layers(architecture, windowed[0])
-    if windowed[0].window and tokens < windowed[0].window and _is_reached(alone, windowed[0].window):
+    window, stack = windowed[0].window, replace(architecture.stacks[-1], runs=(windowed[0],))
+    alone = replace(architecture, stacks=(*architecture.stacks[:-1], stack), window=window, chunk=windowed[0].chunk)
+    if window and tokens < window and _is_reached(alone, window):
         layers = (sum(run.count for run in windowed), sum(run.count for run in runs))
-        yield replace(_step(alone, windowed[0].window), layers=layers)
-
-
-def _with_layers(architecture: Architecture, run: LayerRun) -> Architecture:
-    """The model as if all layers of its last stack were those of `run`."""
-    stack = replace(architecture.stacks[-1], runs=(run,))
-    return replace(architecture, stacks=(*architecture.stacks[:-1], stack), window=run.window, chunk=run.chunk)
+        yield replace(_step(alone, window), layers=layers)

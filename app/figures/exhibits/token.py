@@ -42,9 +42,13 @@ def token_exhibit(variant: Variant) -> Exhibit:
     """The exhibit for the model and the number of cached tokens of a sheet about a decode step."""
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
-    frames = tuple(_frame(grid, number, steps) for number in range(1, len(steps) + 1))
+    frames = list[Frame]()
+    for number, (step, following) in enumerate(zip(steps, (*steps[1:], None), strict=True), 1):
+        drawing = FrameDrawing(grid.width, grid.height, _alt_text(grid, step), tuple(_parts(grid, step)))
+        question = _question(grid, step, following)
+        frames.append(Frame(number, f"token-{step.tokens}", _sentence(grid, step), drawing, question))
     about = _("With a KV cache, each new token adds one row to K and V and has one query. Its scores are one row.")
-    return Exhibit("token", _("One more token"), about, frames)
+    return Exhibit("token", _("One more token"), about, tuple(frames))
 
 
 def steps_of(variant: Variant) -> tuple[DecodeStep, ...]:
@@ -136,12 +140,6 @@ def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str
     """A shape on two lines, as narrow as a matrix: '101', '× 128'."""
     rows, columns = step.shape(key, anew=anew)
     return format_number(rows), f"× {format_number(columns)}"
-
-
-def _frame(grid: _Grid, number: int, steps: Sequence[DecodeStep]) -> Frame:
-    step, following = steps[number - 1], steps[number] if number < len(steps) else None
-    drawing = FrameDrawing(grid.width, grid.height, _alt_text(grid, step), tuple(_parts(grid, step)))
-    return Frame(number, f"token-{step.tokens}", _sentence(grid, step), drawing, _question(grid, step, following))
 
 
 # The picture
