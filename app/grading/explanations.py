@@ -77,7 +77,7 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank, in symbols that the sheet reads; None if these cannot write it.
 
-    None also for a number without symbols, unless it is 1, and for a blank without an expression.
+    None also for a number without symbols, unless it is 1.
     """
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):

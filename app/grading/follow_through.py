@@ -51,11 +51,11 @@ def _carried_lengths(
 ) -> Iterator[tuple[Blank, Blank | None]]:
     """Yield wrong blanks with the same wrong number as a blank they are computed from, or as a sibling's first mistake.
 
-    Each comes with the blank whose mistake it repeats: None unless one that it is computed from has another number
-    typed. `upstream` has for each blank those it is computed from, in the order of computation. Siblings are computed
-    from the same right side. They count because correcting an answer must not cost marks: with queries and keys of 90
-    rows after an input of 90, both follow; with the input corrected, the queries are the first mistake and the keys
-    repeat it rather than making a second one.
+    Each comes with the blank whose mistake it repeats, the first such source or else sibling; None if no blank that it
+    is computed from has another number typed. `upstream` has for each blank those it is computed from, in the order of
+    computation. Siblings are computed from the same right side. They count because correcting an answer must not cost
+    marks: with queries and keys of 90 rows after an input of 90, both follow; with the input corrected, the queries are
+    the first mistake and the keys repeat it rather than making a second one.
     """
     first_mistakes = list[Blank]()  # wrong, and following from nothing
     for blank, sources in upstream.items():  # in the order of computation

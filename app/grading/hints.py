@@ -217,7 +217,7 @@ class HintWriter:
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
     def _next_step(self, blank: Blank) -> str:
-        """The sentence on how to begin with a box whose row has no small case.
+        """The sentence on how to begin with a box for which no right box of the same length can be named.
 
         A side of a tensor: why it, or the tensor whose shape it keeps, is as long as it is. The count of a tensor: that
         its rows and columns come first, or, if both are marked right, what to do with them. Any other: the count's
