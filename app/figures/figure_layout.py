@@ -156,8 +156,9 @@ def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
 def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
     """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs on the left.
 
-    The signs are those of the operation that makes the last result; the first matrix has none. Where that takes the
-    last row, that row of the first matrix is its `part`, if both its sides are known.
+    The signs are those of the operation that makes the last result; the first matrix has none. Of an operation that
+    takes the last row of the first matrix, this row is the first matrix's `part`, once both its sides are known. The
+    next matrix is far enough below for every label before it.
     """
     sketch, y, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):

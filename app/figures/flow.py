@@ -550,9 +550,10 @@ class _Lane:
         return next((key for key, known in self._answered.items() if not known), "")
 
     def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
-        """The lane, and for each product the frame to look at, shared by products of the same left operand.
+        """The lane, and for each product the frame to look at, with the lane's number and name at its left end.
 
-        The lane is only where the rows of matrices are known: elsewhere it would answer their boxes.
+        The products of one of `_groups` share a frame, and the lane's first matrix has that of the group with it as the
+        left operand. The lane is only where the rows of matrices are known: elsewhere it would answer their boxes.
         """
         lanes = list[Rect]()
         for known, run in groupby(self.keys, lambda key: Blank(key, "rows") in self.pen.shapes.lengths):
