@@ -15,10 +15,10 @@ from app.handout.options import HandoutError, HandoutOptions, printable_line
 from app.handout.print_child import (
     MakeSheets,
     PrintTask,
-    check_task,
+    find_letters_without_font,
     pdf_task,
     preview_data,
-    preview_task,
+    render_preview,
     serve_print_tasks,
 )
 from app.handout.sheet_plan import check_version_count, plan_sheets
@@ -130,8 +130,8 @@ class HandoutPrinter:
 
         Raises HandoutError and PrinterBusyError.
         """
-        check = check_task(font_check_document(names, printable_line(options.course)))
-        missing = self._ask_while_browser_waits(check, client)
+        document = font_check_document(names, printable_line(options.course))
+        missing = self._ask_while_browser_waits(partial(find_letters_without_font, document), client)
         return missing_letters_note(missing) if missing else ""
 
     def print_large(
@@ -166,7 +166,8 @@ class HandoutPrinter:
 
     def _render_preview(self, preview: _Preview) -> tuple[bytes, ...]:
         """Typeset the pages of `preview` without looking into the cache."""
-        pages: tuple[bytes, ...] = self._ask_while_browser_waits(preview_task(preview.data), preview.client)
+        task = partial(render_preview, preview.data)
+        pages: tuple[bytes, ...] = self._ask_while_browser_waits(task, preview.client)
         return pages
 
     def _ask_while_browser_waits(self, task: PrintTask, client: Client) -> Any:
