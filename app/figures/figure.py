@@ -208,8 +208,7 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: of a flow (see
-    Flow).
+    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: see Flow.
     """
 
     blank: Blank | None
@@ -295,8 +294,8 @@ class Edge:
     def anchor(self) -> Literal["start", "middle", "end"]:
         """Which end of the label's lines is at its place: "start", "middle" or "end", by the side.
 
-        A label at the left or upper left ends there, one above or below is centred there unless it is cramped, others
-        start there.
+        Labels at "left", "foot" and "upper" end there, and so do cramped ones at "under". Those at "top" and "below",
+        and at "bottom" and "under" if not cramped, are centred there. Others start there.
         """
         if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"

@@ -109,8 +109,7 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
     """The plan with only those products in which some length of `second` differs from that of `first`.
 
-    The lengths are rows and columns of both operands and the result; one that is missing on one side counts as
-    different.
+    The lengths are rows and columns of both operands and the result. One that is only in `first` or `second` differs.
     """
 
     def differs(each: _Product) -> bool:
@@ -465,8 +464,7 @@ class _Lane:
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
         """Yield the bracket right of a right operand whose inner side differs from the left operand's and is longer.
 
-        It begins where the left one's length ends. One that is lengthened to MIN_BRACKET_PX is right of the operand's
-        labels.
+        It begins where the left one's length ends. If it is lengthened to MIN_BRACKET_PX, it is right of the labels.
         """
         length, left = operand.rect.height, self.boxes[product.left].rect.width
         if not self.pen.shapes.differ(*product.inner) or length <= left:

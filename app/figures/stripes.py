@@ -44,8 +44,7 @@ _MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
     """Whether there is something to draw: the input's width and a head's are known, and the sheet states H and G.
 
-    Nothing is drawn if a known side of a head is over _MOST_TIMES as long as the longer side of the input, which would
-    be a dot.
+    Nothing is drawn if a known side of a head is over _MOST_TIMES as long as the input's longer one (a mere dot).
     """
     lengths = shapes.lengths
     widths = [lengths[blank] for key in plan.results if (blank := Blank(key, "columns")) in lengths]

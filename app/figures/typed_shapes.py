@@ -28,8 +28,7 @@ class PartMismatch:
     """Parts of matrices that should be equal and are not, though the matrices as a whole may have any width.
 
     Example: in a layer, queries of 2048 columns are 32 heads of 64, but keys of 2048 columns are 8 heads of 256.
-    `sides` are the sides compared, each with its number of heads; for "joined" matrices, these and then the result,
-    with 1.
+    `sides` are those compared, each with its number of heads; for "joined" matrices, these and then the result, with 1.
     """
 
     result: str
@@ -304,8 +303,7 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, 
 def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     """In a layer whose query heads share values, the columns of the context, each head as wide as one of the values.
 
-    {} in other tables, if the sheet asks for the context, and unless the columns of the values are typed and can be
-    divided by G.
+    {} in other tables, if the sheet asks for the context, and unless typed columns of the values can be divided by G.
     """
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
     if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):

@@ -31,8 +31,7 @@ MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through 
 class Explanation:
     """A misconception explained. The message of an author's is Markdown.
 
-    figures: pairs of the same figure, left with the misconception's shapes and right with the true ones; only pairs
-    that differ.
+    figures: the pairs of one figure that differ, left with the misconception's shapes and right with the true ones.
     """
 
     misconception: str

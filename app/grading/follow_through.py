@@ -133,8 +133,7 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
 def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
     """A part of a total as typed, None if its box is empty.
 
-    A part that this sheet does not ask for is the total of its parts as typed, or, if it has no parts, its right
-    number.
+    A part that this sheet does not ask for is the total of its parts as typed, or, without parts, its right number.
     """
     if blank.tensor in problem.asked:
         return values.get(blank)

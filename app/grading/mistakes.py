@@ -216,8 +216,7 @@ class _Sheet:
         """The fewest causes or, if boxes have `points`, those that cost the fewest points.
 
         Of causes that cost as much, the `diagnosed` misconceptions are taken, else those with fewer misconceptions.
-        None if even the fewest are more than a fifth of the typed boxes, rounded up, or if one number is typed
-        everywhere.
+        None if even the fewest are more than a fifth of the typed boxes, rounded up, or all boxes have one number.
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0

@@ -163,8 +163,7 @@ def _document(
 ) -> TypstData:
     """One document with what is given of sheets, table and keys; what is not given is empty.
 
-    Each variant of `sheets` is in "variants" once, and each sheet has the index of its variant. `names` are printed in
-    table and keys.
+    Each variant of `sheets` is in "variants" once; each sheet has its index. `names` are printed in table and keys.
     """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     indexes = {code: index for index, code in enumerate(variants)}
@@ -398,8 +397,7 @@ def _qr_svg(link: str) -> str:
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
     """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
 
-    "pulled" has the heads that are drawn pulled out of their matrix. Only with `has_labels` does the frame leave room
-    for labels.
+    "pulled" has the heads that are drawn pulled out of their matrix. The frame has room for labels if it `has_labels`.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {

@@ -213,9 +213,7 @@ def _result(answer: Message) -> Any:
 
 @contextmanager
 def _sentences_for_failures() -> Iterator[None]:
-    """Raise HandoutError if the child was killed for its time or memory, PrinterBusyError if it was lost; each with a
-    sentence.
-    """
+    """Raise HandoutError, with a sentence, if the child was killed for its time or memory, PrinterBusyError if lost."""
     try:
         yield
     except ChildTooLarge:

@@ -100,8 +100,7 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
     `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size, of
     up to three cards and two texts. Cards are as deep in px as their number is on the scale, half of that if the tensor
     has texts, and a single card has no depth. At most MOST_CARDS cards are drawn, fewer if they would be closer than
-    MIN_CARD_PX, and at most MOST_TEXTS texts; a deck with more is marked as thinned. `products` are the results that it
-    takes part in.
+    MIN_CARD_PX, and at most MOST_TEXTS texts; a deck with more is marked as thinned. It takes part in `products`.
     """
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (

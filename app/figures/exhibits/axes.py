@@ -29,8 +29,7 @@ DECODER_WORDS = ("La", "capitale", "de", "la", "France", "est")  # what a decode
 class DrawnAxis:
     """One side of a matrix: its length, also as text and in px, the colour and name of what it counts, and its cells.
 
-    Example: 100 tokens: text "100", name "tokens", names of cells The, capital … Paris, ⋯. On a sheet in letters the
-    text is "N".
+    Example: 100 tokens: text "100" ("N" on a sheet in letters), name "tokens", names of cells The, capital … Paris.
     """
 
     length: int

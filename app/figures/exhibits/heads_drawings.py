@@ -58,8 +58,7 @@ class HeadsDrawings:
     def _slab(self, key: str, top: float) -> Iterator[Part]:
         """Yield one matrix from `top` down: its stripes, a sign for those left out, then its letter and its numbers.
 
-        The columns, as heads times columns of each, are below its middle, or below the left end of one narrower than
-        70 px.
+        The columns, as heads times columns of each, are below its middle, or below its left end if it is under 70 px.
         """
         cards, y, width = self.cards, top + 16, self.cards.slab_px(key)
         yield from cards.stripes(key, LEFT, y, cards.stripe)
@@ -236,8 +235,7 @@ class HeadsDrawings:
     def _decks_in_line(self, *keys: str, y: float) -> tuple[Part, float]:
         """The letters of some matrices with the shapes of their decks, from left to right, and where the drawing ends.
 
-        The first line is at height `y`; what has no room on a line goes on the next. The drawing ends 8 px below the
-        last one.
+        The first line is at height `y`; what has no room on a line goes on the next. It ends 8 px below the last one.
         """
         marks, x = list[TextMark](), LEFT
         for key in keys:

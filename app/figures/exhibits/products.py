@@ -145,8 +145,7 @@ def _of_slice(
 ) -> tuple[Expression, Fraction | None, Expression | None]:
     """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters.
 
-    If it `splits`, a side of several heads is divided by H or G; raises UnmultipliableError if the typed length cannot
-    be.
+    If it `splits`, a side of several heads is divided by H or G; raises UnmultipliableError if that leaves a remainder.
     """
     side = shapes.table[blank.tensor].expression(blank.field)
     length, meaning = shapes.lengths.get(blank), shapes.meanings.get(blank)
