@@ -41,7 +41,7 @@ def axis_name(shapes: TypedShapes, blank: Blank) -> str:
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
     """What a size counts in this topic: "tokens", or for the width of several heads a name with their number.
 
-    "" if the wording has no name for it.
+    That number is H if the size has it, else G, in symbols on a sheet in letters. "" if the wording has no name for it.
     """
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
@@ -71,10 +71,10 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
-    """What a length counts, for its colour.
+    """What a length counts, for its colour; "other" for None.
 
-    "tokens" for those of an expert and without any symbol, "head" with d_h or d_v in it, what all its symbols count if
-    that is the same, else "other".
+    Tried in order: "tokens" if it has both N and E, which are the tokens of an expert; "head" if it has d_h or d_v;
+    "tokens" if it has no symbol, such as 1; what all its symbols count by _KINDS, if that is one kind; else "other".
     """
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
@@ -88,8 +88,9 @@ def _kind(expression: Expression | None) -> EdgeKind:
 def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
     """The label, colour and name of the side of a single head, from the typed width of all heads: ("64", "head", …).
 
-    ("?", "unknown", "") without a width. One that cannot be split evenly is a quotient without a name, "100/32"; so is
-    one that is no head dimension on a sheet in letters.
+    ("?", "unknown", "") without a width. A width that cannot be split evenly is a quotient without a name, "100/32",
+    and so is, on a sheet in letters, one that is neither d_h nor d_v. Any other width without these sizes, or where
+    sizes are not named, has its number, the colour "other" and no name.
     """
     width = shapes.head_width(tensor)
     if width is None:
@@ -125,15 +126,14 @@ def _equation(shapes: TypedShapes, key: str) -> str:
 def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str:
     """The figure in words, for screen readers: its title, and each matrix with its lengths.
 
-    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' On a sheet whose tokens are columns, the lengths
-    are in reverse order. A length that is not known is "?". Shapes are in brackets, '(8, 100, 64)', if the
-    table has tensors with more than two sides.
+    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' A matrix that is drawn twice is named once. On a
+    sheet whose tokens are columns, the lengths are in reverse order. A length that is not known is "?". Shapes are in
+    brackets, '(8, 100, 64)', if the table has tensors with more than two sides.
     """
-    turned = shapes.variant.worksheet.tokens_are == "columns"
-    blanks = {box.tensor: shapes.table[box.tensor].sides[:: -1 if turned else 1] for box in boxes}
-    sizes = {tensor: [*map(shapes.label, each)] for tensor, each in blanks.items()}
+    order = -1 if shapes.variant.worksheet.tokens_are == "columns" else 1
     sign, brackets = (", ", "({})") if shapes.table.has_more_sides else (" × ", "{}")
-    matrices = (f"{shapes.letter(tensor)} {brackets.format(sign.join(size))}" for tensor, size in sizes.items())
+    sizes = {box.tensor: sign.join(map(shapes.label, shapes.table[box.tensor].sides[::order])) for box in boxes}
+    matrices = (f"{shapes.letter(tensor)} {brackets.format(size)}" for tensor, size in sizes.items())
     return f"{_title(shapes, plan)}. {', '.join(matrices)}."
 
 
@@ -176,7 +176,9 @@ def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
     """Yield one sentence for each thing in a figure that does not fit, with the typed lengths alone.
 
-    First come mismatches of sides, unless of a product that another figure draws as one; then heads and joined parts.
+    First come the mismatches of sides in the equations of its results. If the figure does not draw products, those of
+    a product that another figure of this table draws are left out there, except where sides are added. Then come heads
+    and joined parts.
     """
     letters = shapes.variant.typeset_letters
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
@@ -192,7 +194,10 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[Mismatc
 
 
 def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[str, ...]:
-    """The boxes that the lengths of these sides come from, by their names on the sheet; then the key of the result."""
+    """The boxes that the lengths of these sides come from, by their names on the sheet, then `result`; each once.
+
+    A side whose length comes from no box has its own name.
+    """
     asked = frozenset(shapes.variant.worksheet.rows)
     typed = {blank: length for blank, length in shapes.lengths.items() if blank.tensor in asked}
     source_of = typed_source_of(shapes.table, typed, asked)
@@ -203,8 +208,9 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'.
 
-    Rows and columns are those of the sheet. Other sentences are for output added to input, sides of the same or of
-    different fields, sides of tensors with three dimensions or four, and sides that should be a product.
+    Rows and columns are those of the sheet. A side that should be a product has the sentence of `_merged_caption`. On a
+    sheet of tensors with dimensions, there is one sentence each for sides that are added, broadcast, or neither; on
+    others for sides that are added, sides of the same field, and sides of different fields.
     """
     if mismatch.parts:
         return _merged_caption(shapes, mismatch)
@@ -212,7 +218,7 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     for name, blank in (("first", mismatch.left), ("second", mismatch.right)):
         words[name] = shapes.letter(blank.tensor)
         words[f"{name}_length"] = shapes.label(blank)
-        words[f"{name}_axis"] = _axis(shapes, blank)
+        words[f"{name}_axis"] = shapes.variant.axis(blank)
     same = words["first_axis"] == words["second_axis"]
     key = "added" if mismatch.added else "same-field" if same else "other-field"
     if shapes.variant.has_dimensions:
@@ -237,13 +243,16 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
         product=product,
         first=shapes.letter(whole.tensor),
         first_length=shapes.label(whole),
-        first_axis=_axis(shapes, whole),
+        first_axis=shapes.variant.axis(whole),
         second=shapes.letter(part.tensor),
     )
 
 
 def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
-    """The sentence on heads that cannot be multiplied, with their widths, or on joined matrices that do not add up."""
+    """The sentence on heads that cannot be multiplied, or on joined matrices that do not add up, by the kind.
+
+    It has letters and lengths of all sides, and unless they are "joined" the width of a head of each.
+    """
     blanks = [blank for blank, _ in mismatch.sides]
     letters, lengths = [shapes.letter(b.tensor) for b in blanks], [shapes.label(b) for b in blanks]
     widths = [_head_width(shapes, blank) for blank in blanks] if mismatch.kind != "joined" else []
@@ -251,7 +260,7 @@ def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
         "drawing",
         mismatch.kind,
         equation=_equation(shapes, mismatch.result),
-        axis=_axis(shapes, blanks[0]),
+        axis=shapes.variant.axis(blanks[0]),
         letters=letters,
         lengths=lengths,
         head_widths=widths,
@@ -264,7 +273,3 @@ def _head_width(shapes: TypedShapes, blank: Blank) -> str:
     quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
     label = head_label(shapes, blank.tensor)[0]
     return quotient + (f" = {label}" if label != quotient else "")
-
-
-def _axis(shapes: TypedShapes, blank: Blank) -> str:
-    return shapes.variant.axis(blank)

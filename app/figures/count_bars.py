@@ -44,9 +44,9 @@ class CountPlan:
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     """The figures of a sheet's counts: one for each sum that is asked together with all of its parts.
 
-    For costs and feed-forward widths there is one figure for each of two kinds of counts instead: operations and bytes,
-    or parameters and the steps to the width, without the multiples; the kind that is asked first comes first. None on a
-    sheet in letters, where bars would say nothing.
+    For costs and feed-forward widths there is one figure for each of two kinds of asked counts instead: operations and
+    bytes, or parameters and the steps to the width, without the multiples. A kind without counts has none, and the kind
+    whose first count comes first in the table is first. () on a sheet in letters, where bars would say nothing.
     """
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
@@ -64,7 +64,10 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
 
 
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
-    """Yield a plan for each asked count that is worked out from the sum of several other counts, all of them asked."""
+    """Yield a plan for each asked count that is worked out from the sum of several other counts, all of them asked.
+
+    The plan's `factor` is what the formula multiplies the sum by.
+    """
     asked &= {count.key for count in counts}
     for count in counts:
         total = count.made_from
@@ -80,20 +83,15 @@ def draw_counts(
 ) -> tuple[Figure, ...]:
     """The bars of a sheet that counts, each figure on its own linear scale.
 
-    A plot of growth comes first, if the topic has one and the sheet asks for numbers; it leaves out answers of 0. The
-    factor of a part, which would answer the whole, is written once the whole is typed. `longest` is the number that
-    fills the width, by the last row of the figure, in place of `longest_bars`. Without `shows_mismatches`, nothing
-    shows parts that do not add up, or lines that meet elsewhere.
+    A plot of growth comes first, if the topic has one and the sheet asks for numbers. The factor of a part, which would
+    answer the whole, is written once the whole is typed. `longest` is the number that fills the width, by the last row
+    of the figure, in place of `longest_bars`. Without `shows_mismatches`, nothing shows parts that do not add up, or
+    lines that meet elsewhere.
     """
-    numbers = {
-        blank.tensor: answer.value if isinstance(answer, Answer) else answer
-        for blank, answer in answers.items()
-        if blank.field == "count"
-    }
+    numbers = _typed_counts(answers)
     scales = longest or longest_bars(variant, answers)
     is_plotted = TOPICS[variant.worksheet.topic].bars == "sums-and-growth" and variant.worksheet.answers == "numbers"
-    plotted = {key: number for key, number in numbers.items() if number}  # a logarithmic axis has no 0
-    plots = (growth_plot(variant, plotted, shows_mismatches=shows_mismatches),) if is_plotted else ()
+    plots = (growth_plot(variant, numbers, shows_mismatches=shows_mismatches),) if is_plotted else ()
     bars = (
         _figure(variant, plan, numbers, scales[plan.rows[-1]], shows_mismatches=shows_mismatches)
         for plan in count_plans(variant)
@@ -106,9 +104,7 @@ def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
 
     It is the largest answer of its rows, or the sum of its parts if that is larger; at least 1.
     """
-    numbers = {
-        blank.tensor: answer.value if isinstance(answer, Answer) else answer for blank, answer in answers.items()
-    }
+    numbers = _typed_counts(answers)
     longest = dict[str, int]()
     for plan in count_plans(variant):
         lengths = [numbers.get(key, 0) for key in plan.rows]
@@ -117,14 +113,20 @@ def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
     return longest
 
 
+def _typed_counts(answers: Answers) -> dict[str, int]:
+    """The typed number of each count, by its key; sides of matrices are left out."""
+    counts = {blank.tensor: answer for blank, answer in answers.items() if blank.field == "count"}
+    return {key: answer.value if isinstance(answer, Answer) else answer for key, answer in counts.items()}
+
+
 def _figure(
     variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, shows_mismatches: bool
 ) -> Figure:
     """One figure: a bar for each row with its name on the left and its number on the right.
 
-    Parts begin where the one before ends, and are `factor` times as long as their number; a row without an answer has a
-    bar of UNKNOWN_PX. If `shows_mismatches` and everything is answered, an outline of the sum's length is drawn around
-    a whole that differs from it.
+    `longest` fills LONGEST_PX. Parts begin where the one before ends, and are the plan's `factor` times as long as
+    their number; a row without an answer has a bar of UNKNOWN_PX. If `shows_mismatches` and everything is answered, a
+    whole that differs from the sum has an outline as long as the sum around it, and the figure a sentence on it.
     """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
     told = plan.factor if plan.whole and plan.whole.key in numbers else 1
@@ -137,11 +139,11 @@ def _figure(
         width = max(MIN_PX, numbers[key] * (plan.factor if is_part else 1) * px) if key in numbers else UNKNOWN_PX
         rect = Rect(x if is_part else 0.0, index * ROW_PX, width, BAR_PX)
         role = "output" if key in numbers and plan.whole and not is_part else "hidden"
-        needed = [rect._replace(x=0.0, width=sum(known) * px)] if differs and not is_part else []
+        needed = rect._replace(x=0.0, width=sum(known) * px) if differs and not is_part else None
         box = Box(key, "", role, rect, incomplete=key not in numbers)
         boxes.append(box)
         edges += _labels(variant, box, numbers, told if is_part else 1, needed)
-        outlines += needed
+        outlines += [needed] if needed else []
         x += width if is_part else 0.0
     sketch = Sketch(boxes=tuple(boxes), edges=tuple(edges), outlines=tuple(outlines))
     words, whole = variant.figure_wording(plan.key), variant.row_name(plan.rows[-1])
@@ -160,14 +162,14 @@ def _figure(
 
 
 def _labels(
-    variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, outlines: Sequence[Rect]
+    variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, outline: Rect | None
 ) -> tuple[Edge, Edge]:
-    """The name on the left of all bars, with its factor, and the number on the right of this bar.
+    """The name on the left of all bars, with a `factor` above 1, and on the right of this bar its number, or "?".
 
-    If an outline reaches further right, the number is right of that.
+    With an outline, the number is marked as a mismatch, and is right of the outline if that reaches further right.
     """
-    kind: EdgeKind = "mismatch" if outlines else "other" if box.tensor in numbers else "unknown"
-    shift = max(0.0, *(outline.right - box.rect.right for outline in outlines), 0.0)
+    kind: EdgeKind = "mismatch" if outline else "other" if box.tensor in numbers else "unknown"
+    shift = max(0.0, outline.right - box.rect.right) if outline else 0.0
     start = Point(0.0, box.rect.y), Point(0.0, box.rect.bottom)
     name = variant.row_name(box.tensor) + (f" × {factor}" if factor > 1 else "")
     number = _number(numbers, box.tensor)

@@ -157,7 +157,7 @@ class Box:
 
     @property
     def rules(self) -> tuple[Polygon, ...]:
-        """The lines between its strips."""
+        """The lines between its strips, upright, or level if `strips` is negative; none for a single strip or none."""
         x, y, width, height = self.rect
         if self.strips < 0:
             step = height / -self.strips
@@ -208,8 +208,7 @@ class Edge:
 
     blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
     name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: of a flow (see
-    Flow).
+    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: see Flow.
     """
 
     blank: Blank | None
@@ -259,7 +258,9 @@ class Edge:
     def text_box(self) -> Rect:
         """The rectangle of the label, outside the middle of its side, `shift` px further away.
 
-        A cramped label ends at the corner of its product, and reaches away from it.
+        A label that is longer than a left, right, over, bottom or under side ends at the corner of its product, and
+        reaches away from it. "corner" is right of the upper right corner, "foot" below the lower left one, "upper" at
+        the upper left of the side's middle, "lower" at the lower right of it.
         """
         width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
         x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
@@ -293,8 +294,8 @@ class Edge:
     def anchor(self) -> Literal["start", "middle", "end"]:
         """Which end of the label's lines is at its place: "start", "middle" or "end", by the side.
 
-        A label at the left or upper left ends there, one above or below is centred there unless it is cramped, others
-        start there.
+        Labels at "left", "foot" and "upper" end there, and so do cramped ones at "under". Those at "top" and "below",
+        and at "bottom" and "under" if not cramped, are centred there. Others start there.
         """
         if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
@@ -511,22 +512,23 @@ class Flow:
 
     def moved(self, x: float, y: float) -> Flow:
         """The lane further right and down."""
-        frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
-        axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
-        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes, self.states)
+        return self._placed(methodcaller("moved", x, y))
 
     @property
     def mirrored(self) -> Flow:
         """The lane running down."""
-        frames = {key: frame.mirrored for key, frame in self.frames.items()}
-        axes = {key: axis.mirrored for key, axis in self.axes.items()}
-        return Flow(tuple(lane.mirrored for lane in self.lanes), frames, axes, self.states)
+        return self._placed(attrgetter("mirrored"))
+
+    def _placed(self, place: Callable[[Any], Any]) -> Flow:
+        frames, axes = ({key: place(part) for key, part in parts.items()} for parts in (self.frames, self.axes))
+        return Flow(tuple(map(place, self.lanes)), frames, axes, self.states)
 
 
 def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
-    """The part of a flow around these rectangles, of at least VIEW_PX, which suits a phone.
+    """The part of a flow around these rectangles with VIEW_MARGIN_PX, rounded to 0.1 px.
 
-    Width and height of VIEW_PX are exchanged if the flow is still to be mirrored (`is_mirrored`).
+    It is grown around its centre to VIEW_PX, which suits a phone, where it is smaller; width and height of VIEW_PX are
+    exchanged if the flow is still to be mirrored (`is_mirrored`).
     """
     least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
     return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))

@@ -14,12 +14,13 @@ they share their columns. The inner dimension, which is summed over, meets at th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from app.figures.decks.deck_figure import sketch_decks
 from app.figures.figure import Sign, Sketch, fast_replace
 from app.figures.flow import sketch_flow
 from app.figures.geometry import Point, Rect
-from app.figures.mismatch_brackets import brackets_in, head_brackets, joined_brackets, with_free_labels
+from app.figures.mismatch_brackets import brackets_of, head_brackets, joined_brackets, with_free_labels
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, pulled_out
 from app.figures.stripes import sketch_stripes
 from app.shapes.operation import Concat, LastRow, Operation
@@ -32,21 +33,26 @@ SIGN_PX = 24.0  # for a sign
 
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The figure of a plan with its labels; mirrored if the sheet's tokens are columns, unless it has decks."""
+    """The figure of a plan with outlines, brackets and free labels; mirrored if the sheet's tokens are columns.
+
+    Decks are never mirrored.
+    """
     if plan.layout == "decks":
         return sketch_decks(pen, plan)
     sketch = _LAYOUTS[plan.layout](pen, plan)
     if not sketch.flow:  # which has them already
         sketch += Sketch(outlines=pen.outlines(sketch.boxes))
-        both = (*sketch.brackets, *brackets_in(pen, plan, sketch))
-        sketch = fast_replace(sketch, brackets=tuple(dict.fromkeys(both)))  # one for equal ones
+        of_sides = [brackets_of(pen, mismatch, sketch) for mismatch in pen.shapes.mismatches_in(plan.results)]
+        brackets = dict.fromkeys((*sketch.brackets, *chain(*of_sides)))  # one for equal ones
+        sketch = fast_replace(sketch, brackets=tuple(brackets))
     return with_free_labels(sketch.mirrored if pen.is_mirrored else sketch)
 
 
 def _product(pen: Pen, plan: FigurePlan) -> Sketch:
     """The left operand, then one column for each result, next to each other, each result below its right operand.
 
-    Only the first product has arcs: later right operands either are made to fit or are behind other boxes.
+    Only the first product has an arc: later right operands either are made to fit or are behind other boxes. It has
+    none if it is made from one matrix, or if its equation does not make its inner sides equal.
     """
     left = pen.box(plan.left, 0.0, 0.0)
     sketch = _with_results(pen, plan.results, pen.labelled(left, "left", "under"), left.rect.width + CORNER_PX)
@@ -111,7 +117,12 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
-    """A head's weights times its values, pulled out of those of all heads, and the context of all heads."""
+    """The last head's weights times its values, and after an arrow the context of all heads.
+
+    The head's values are pulled out of those of all heads, and are above the head's context in the corner layout. The
+    last head is the `part` of both matrices of all heads. A bracket marks a head of the values and one of the context
+    that differ in width.
+    """
     weights = pen.box("weights", 0.0, 0.0)
     context = pen.head("context", weights.rect.width + CORNER_PX, 0.0)
     value = pen.head("values", context.rect.x, -CORNER_PX - pen.sizes.size("values")[1])
@@ -145,7 +156,9 @@ def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
 def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
     """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs on the left.
 
-    A sign ↓ says that the matrix below is the last row of the one above, which is marked there.
+    The signs are those of the operation that makes the last result; the first matrix has none. Of an operation that
+    takes the last row of the first matrix, this row is the first matrix's `part`, once both its sides are known. The
+    next matrix is far enough below for every label before it.
     """
     sketch, y, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
@@ -162,7 +175,10 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Labelled matrices side by side with signs between them; a bracket if joined widths do not add up."""
+    """Labelled matrices side by side, with the signs of the operation that makes the last result between them.
+
+    If that concatenates, the last matrix has a bracket where the widths do not add up.
+    """
     sketch, x, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, x, 0.0)

@@ -91,7 +91,7 @@ _Taken = tuple[Rect, float]  # where nothing else may be, and the room around it
 
 
 def sketch_flow(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The lanes of a plan below one another, with the arcs of their products; a lane without products is left out."""
+    """The lanes of a plan, LANES_PX below one another with all that is at them; a lane without products is left out."""
     sketch = Sketch()
     for lane in _lanes(pen, plan):
         drawn = lane.sketch()
@@ -109,8 +109,7 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
     """The plan with only those products in which some length of `second` differs from that of `first`.
 
-    The lengths are rows and columns of both operands and the result; one that is missing on one side counts as
-    different.
+    The lengths are rows and columns of both operands and the result. One that is only in `first` or `second` differs.
     """
 
     def differs(each: _Product) -> bool:
@@ -133,7 +132,11 @@ class _Lane:
     left: str
 
     def sketch(self) -> Sketch:
-        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets."""
+        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets.
+
+        A column is at least its `_gap` right of the matrix before it, and keeps the larger of the two rooms from every
+        rectangle of earlier columns at the same height.
+        """
         columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
@@ -222,7 +225,10 @@ class _Lane:
 
     @cached_property
     def boxes(self) -> dict[str, Box]:
-        """Each matrix of the lane at x = 0, without what is drawn inside it."""
+        """Each matrix of the lane at (0, 0), by its key, without what is drawn inside it.
+
+        Its `products` are its key, then the results that it is an operand of.
+        """
         boxes = dict[str, Box]()
         for key in self.keys:
             products = [key, *(each.result for each in self.products if key in (each.left, each.right))]
@@ -237,9 +243,10 @@ class _Lane:
 
     @cached_property
     def operands(self) -> dict[str, Box]:
-        """The right operand above the lane or below it, by the product's result.
+        """The right operand above the lane or below it, at x = 0, by the product's result.
 
-        One below the lane begins under the numbers from the left operand to the result.
+        One above ends ABOVE_PX above the lane. One below begins BELOW_PX below the lane and below every matrix and
+        label of the columns from the left operand to the result.
         """
         operands = dict[str, Box]()
         for each in (product for product in self.products if product.right):
@@ -264,7 +271,7 @@ class _Lane:
         return rect.bottom if product.is_above else rect.y
 
     def _column(self, key: str) -> Sketch:
-        """A matrix of the lane, the right operand of its product if it is one, and the labels and brackets of both."""
+        """A matrix of the lane, the right operand of its product if there is one, the labels and brackets of both."""
         box, product = self.boxes[key], self.product_of.get(key)
         edges, brackets = self.edges[key], tuple(self._row_brackets(box))
         if product is None or not product.right:
@@ -275,7 +282,10 @@ class _Lane:
         return Sketch(boxes=(box, operand), edges=edges, brackets=brackets)
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
-        """The room between a matrix and the one before it in the lane; with a sign or arc if it is made of that one."""
+        """The room between a matrix and the one before it in the lane.
+
+        If it is made from that one, it has room for an arc (PRODUCT_PX) or for a sign (`_sign_room`), else NEXT_PX.
+        """
         product = self.product_of.get(key)
         if product is None or product.left != before:
             return NEXT_PX
@@ -295,8 +305,9 @@ class _Lane:
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
         """Yield the rectangles of a column where nothing else may be, each with the room around it.
 
-        These are boxes, labels, brackets with the first place for their text, a sign, the end of an arc, and the place
-        of its bracket.
+        These are boxes, labels, brackets with the first place for their text, and the sign before a matrix that is made
+        without a right operand. If the matrix is the left operand of products, also the start of each arc and, where
+        the inner sides differ, the place of their bracket.
         """
         for box in column.boxes:
             yield box.rect, TEXT_PX
@@ -323,9 +334,11 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The labels of a matrix, not overlapping: columns below, rows on the left for the lane's, else next to it.
+        """The edges of a matrix, columns then rows, with labels moved so that they don't overlap each other.
 
-        Columns are labelled in the line below the lane, or below a matrix, or its outline, that sticks out of the lane.
+        Columns are labelled in the line below the lane, or below a matrix, or its outline, that sticks out of the lane;
+        below the label of rows on the left that would touch theirs. Rows labelled on the right of a matrix that is too
+        low for both are moved right of the label of the columns. See `_rows` for how rows are shown.
         """
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max(self.height, *(outline.height for outline in self.pen.outlines([box])), 0.0)
@@ -362,9 +375,10 @@ class _Lane:
         return size_name(self.pen.shapes, expression) if expression else ""
 
     def _has_own_rows(self, rows: Blank) -> bool:
-        """Whether a matrix has another number of rows than the lane, as far as is known.
+        """Whether the rows of a matrix are known and differ from those of the lane, as the drawing compares them.
 
-        If the drawing must not give mismatches away, whether the rows were typed and are asked.
+        If the lane's are not known, every known number differs. If the drawing compares nothing, whether the rows are
+        known and asked. False for the rows of the lane's first matrix.
         """
         shapes, lengths = self.pen.shapes, self.pen.shapes.lengths
         if rows == self.tokens or rows not in lengths:
@@ -377,9 +391,10 @@ class _Lane:
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
         """The inner side of a right operand, and its outer side.
 
-        Each has a label only if it was typed and the left operand, or the result, does not show the same number.
-        Without one, the inner side is a line; the outer side has the letter, if that has no room inside, else it is
-        drawn only while its box on the sheet has the focus.
+        A side has a label only if the sheet asks for the operand, which is in no lane, its length is known, and the
+        left operand's columns (of the outer side: the result's) do not show the same number. The inner side is on the
+        right with a label, else a line on the left. The outer side is the far one from the lane; without a label it has
+        the letter, if that has no room inside, else it is drawn only while its box on the sheet has the focus.
         """
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
@@ -414,7 +429,11 @@ class _Lane:
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield the arc between the inner sides of a product; if they differ, it spans only the shorter length."""
+        """Yield the arc from the left operand's columns to the near corner of the right operand.
+
+        It spans both inner sides, or, if they differ, from the corner only the shorter length of each; it is open if
+        one of them is not known.
+        """
         left, operand = columns[product.left].boxes[0].rect, columns[product.result].boxes[1].rect
         mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
@@ -425,7 +444,11 @@ class _Lane:
         yield Arc(*ends, product.is_above, mismatch, is_open, product.result)
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a matrix with more or fewer rows than the lane, if it is a mismatch."""
+        """Yield the bracket right of a matrix with more or fewer rows than the lane, if these rows are a mismatch.
+
+        It runs down from the shorter of the two heights to the longer one, at least MIN_BRACKET_PX. If it would reach
+        the label of the columns, it is right of that.
+        """
         rows = Blank(box.tensor, "rows")
         if self._has_own_rows(rows) and self._is_mismatched(rows):
             short, long = sorted((box.rect.height, self.height))
@@ -439,7 +462,10 @@ class _Lane:
         return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
 
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a right operand whose inner side differs from the left one's and is longer."""
+        """Yield the bracket right of a right operand whose inner side differs from the left operand's and is longer.
+
+        It begins where the left one's length ends. If it is lengthened to MIN_BRACKET_PX, it is right of the labels.
+        """
         length, left = operand.rect.height, self.boxes[product.left].rect.width
         if not self.pen.shapes.differ(*product.inner) or length <= left:
             return
@@ -457,9 +483,10 @@ class _Lane:
         return self._near(product) + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
 
     def _other_brackets(self, columns: dict[str, Sketch], sketch: Sketch) -> Iterator[MismatchBracket]:
-        """Yield the brackets along columns: of a left operand that is too wide, and of other mismatches that are drawn.
+        """Yield the brackets along the columns of left operands that are too wide or as wide, then of other mismatches.
 
-        Mismatches of rows in the lane have their brackets already.
+        Left out are mismatches between the inner sides of a product, and those between rows of matrices in the lane,
+        which have their brackets already.
         """
         products = [each for each in self.products if each.right]
         for each in products:
@@ -477,7 +504,10 @@ class _Lane:
                     yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
-        """The bracket; if it is above a matrix and labels are in the way, moved to the first free place below it."""
+        """The bracket; a horizontal one that touches a label is moved below its matrix, to the first free place there.
+
+        If it is above no matrix, it is moved down from where it is.
+        """
         taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
         (x1, y), (x2, end_y) = bracket.start, bracket.end
         if y != end_y or not bracket.bracket_box.overlapping(taken):
@@ -498,10 +528,10 @@ class _Lane:
 
     @cached_property
     def _answered(self) -> dict[str, bool]:
-        """For each product that the sheet asks for, in its order, whether everything that it asks for it is filled in.
+        """For each matrix of both lanes that the sheet asks for, in its order, whether its rows and columns are known.
 
-        The input counts as a product, and a parameter as part of the product of this lane that it is the right operand
-        of. Products of the other lane are there, too, by their own boxes alone.
+        A parameter counts as part of the product of this lane that it is the right operand of: that product is answered
+        once both are, and is there if the sheet asks for either. Other parameters are left out.
         """
         typed = self.pen.shapes.lengths
         answered = dict[str, bool]()
@@ -518,9 +548,10 @@ class _Lane:
         return next((key for key, known in self._answered.items() if not known), "")
 
     def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
-        """The lane, and for each product the frame to look at, shared by products of the same left operand.
+        """The lane, and for each product the frame to look at, with the lane's number and name at its left end.
 
-        The lane is only where the rows of matrices are known: elsewhere it would answer their boxes.
+        The products of one of `_groups` share a frame, and the lane's first matrix has that of the group with it as the
+        left operand. The lane is only where the rows of matrices are known: elsewhere it would answer their boxes.
         """
         lanes = list[Rect]()
         for known, run in groupby(self.keys, lambda key: Blank(key, "rows") in self.pen.shapes.lengths):
@@ -538,7 +569,10 @@ class _Lane:
         return Flow(tuple(lanes), frames, axes, states)
 
     def _groups(self) -> Iterator[list[_Product]]:
-        """Yield the products that are shown together: of one left operand, or in a chain without a new operand."""
+        """Yield the products that are shown together, in order.
+
+        A new group begins with a product that has a right operand and another left operand than the group before.
+        """
         group = list[_Product]()
         for each in self.products:
             if group and each.right and each.left != group[0].left:
@@ -554,7 +588,7 @@ class _Lane:
         return Edge(self.tokens, "left", *ends, label, kind, self._lane_name)
 
     def _frame_columns(self, group: Sequence[_Product]) -> tuple[str, ...]:
-        """The columns of a frame: a right operand that is just before, the left operand, the results."""
+        """The columns of a frame: the left operand and the results, after a right operand of them just before it."""
         left = self.keys.index(group[0].left)
         before = [key for key in self.keys[max(0, left - 1) : left] if key in {each.right for each in group}]
         return tuple(dict.fromkeys([*before, group[0].left, *(each.result for each in group)]))
@@ -562,7 +596,8 @@ class _Lane:
     def _frame(self, columns: Sequence[Sketch], group: Sequence[_Product], axis: Edge) -> Rect:
         """The rectangle around what a frame shows of its columns, with the number of its lane.
 
-        Of operands above and below the lane, only those of the group, and only labels that belong to its products.
+        Of operands above and below the lane, it shows only those of the group, and of labels only those that have a
+        result of the group among their products.
         """
         results = {each.result for each in group}
         tensors = results | {each.right for each in group}

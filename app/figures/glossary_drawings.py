@@ -78,11 +78,7 @@ def _parameter(role: Role, x: float, y: float, width: float, height: float, lett
 
 # By the glossary's key of the term.
 GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
-    "shape": (
-        _Box("input", 30, 8, 70, 40, "X"),
-        _Edge("tokens", 24, 8, 24, 48),
-        _Edge("model", 30, 54, 100, 54),
-    ),
+    "shape": (_Box("input", 30, 8, 70, 40, "X"), _Edge("tokens", 24, 8, 24, 48), _Edge("model", 30, 54, 100, 54)),
     "dimension": (
         _Box("score", 42, 18, 60, 40),
         _Box("score", 36, 12, 60, 40),
@@ -131,17 +127,9 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _Text(86, 32, "="),
         _Box("score", 98, 27, 10, 10),
     ),
-    "scores": (
-        _Box("query", 6, 26, 26, 32, "Q"),
-        _Box("key", 42, 2, 32, 20, "Kᵀ"),
-        _Box("score", 42, 26, 32, 32, "S"),
-    ),
+    "scores": (_Box("query", 6, 26, 26, 32, "Q"), _Box("key", 42, 2, 32, 20, "Kᵀ"), _Box("score", 42, 26, 32, 32, "S")),
     "mask": (_Box("score", 36, 8, 48, 48, "", "masked"),),
-    "weights": (
-        _Box("score", 6, 10, 44, 44, "S"),
-        _Text(60, 32, "→"),
-        _Box("score", 70, 10, 44, 44, "A"),
-    ),
+    "weights": (_Box("score", 6, 10, 44, 44, "S"), _Text(60, 32, "→"), _Box("score", 70, 10, 44, 44, "A")),
     "context": (
         _Box("score", 4, 22, 36, 36, "A"),
         _Box("value", 48, 2, 24, 16, "V"),
@@ -244,11 +232,7 @@ GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
         _parameter("hidden", 68, 10, 6, 44),
         _parameter("hidden", 76, 10, 40, 6),
     ),
-    "residual": (
-        _Line("M6 32H114M20 32Q24 6 60 6T100 32"),
-        _Box("hidden", 40, 20, 40, 24, "f"),
-        _Text(100, 48, "+"),
-    ),
+    "residual": (_Line("M6 32H114M20 32Q24 6 60 6T100 32"), _Box("hidden", 40, 20, 40, 24, "f"), _Text(100, 48, "+")),
     "norm": (
         *(_Box("input", 8 + 10 * i, 32 - h, 8, h) for i, h in enumerate((6, 28, 12, 20))),
         _Text(60, 22, "→"),

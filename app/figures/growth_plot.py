@@ -15,7 +15,7 @@ from app.figures.geometry import Point
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 
-WIDTH_PX, HEIGHT_PX, TICK_PX = 210.0, 170.0, 5.0
+WIDTH_PX, HEIGHT_PX = 210.0, 170.0
 MOST_TICKS = 5
 # The counts that are lines: how steep each is, and the colour of its kind.
 LINES: Mapping[str, tuple[int, EdgeKind]] = {"projections_flops": (1, "model"), "pairwise_flops": (2, "head")}
@@ -36,15 +36,19 @@ class _Axes:
         return Point(x, (high - math.log10(operations)) / (high - low) * HEIGHT_PX)
 
 
-def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool = True) -> Figure:
+def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool) -> Figure:
     """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet.
 
-    If the drawing `shows_mismatches`, a typed number at which the lines do not meet is a mismatch, whatever the key
-    says. Counts that are not typed, or 0, have no line.
+    If the drawing `shows_mismatches` and all three are typed, a number at which the lines do not meet is a mismatch,
+    whatever the key says. A number that is not typed, or 0, has no line.
     """
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
-    differs = shows_mismatches and _differs(variant.tokens, typed)
+    differs = (
+        shows_mismatches
+        and len(typed) > len(LINES)
+        and typed["projections_flops"] * variant.tokens != typed["pairwise_flops"] * typed["crossing"]
+    )
     sketch = Sketch(edges=spread([*_scales(variant, axes), *_lines(variant, axes, typed, differs=differs)]))
     mismatches = list[MismatchCaption]()
     if differs:
@@ -64,17 +68,11 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatche
     )
 
 
-def _differs(tokens: int, typed: Mapping[str, int]) -> bool:
-    """Whether the lines through the typed numbers meet elsewhere than was typed; False unless all three are typed."""
-    if len(typed) < len(LINES) + 1:
-        return False
-    return typed["projections_flops"] * tokens != typed["pairwise_flops"] * typed["crossing"]
-
-
 def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
-    """Axes with room for the sheet's tokens, for where the lines meet, and for the lines over all of these tokens.
+    """Axes with room for the sheet's tokens, for where the lines meet, as typed and drawn, and for the typed lines.
 
-    They begin and end at powers of ten; the axis of tokens has at least two decades.
+    They begin and end at powers of ten. The axis of tokens has at least two decades and begins at 1 or later; that of
+    operations has at least one, and goes from 1 to 100 without a line.
     """
     lengths = [float(tokens), float(typed.get("crossing", tokens))]
     if all(key in typed for key in LINES):
@@ -90,7 +88,10 @@ def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
 
 
 def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
-    """Yield both axes with their names, and a power of ten at every few decades, at most about MOST_TICKS of them."""
+    """Yield the two axes, then their powers of ten, then their names.
+
+    Every decade has its power of ten if there are at most MOST_TICKS; of more, about MOST_TICKS at equal steps have it.
+    """
     names = variant.topic_wording.axis_names
     yield replace(_line((0, 0), (0, HEIGHT_PX), "other"), given=True)
     yield replace(_line((0, HEIGHT_PX), (WIDTH_PX, HEIGHT_PX), "other"), given=True)
@@ -106,7 +107,7 @@ def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
 def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: bool) -> Iterator[Edge]:
     """Yield the line of each typed count, then the sheet's tokens and the typed meeting point as upright lines.
 
-    The meeting point is marked as a mismatch if it `differs`.
+    Each is followed by its label. The meeting point is marked as a mismatch if it `differs`.
     """
     names, tokens = variant.topic_wording.axis_names, variant.tokens
     for key, (slope, kind) in LINES.items():
@@ -116,11 +117,11 @@ def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: 
             )
             yield _line(first, last, kind, format_number(typed[key]), Blank(key, "count"))
             yield _label(*last, "right", "", kind, names[key.replace("_", "-")])
-    x, _y = axes.at(tokens, 10.0 ** axes.operations[0])
+    x = axes.at(tokens, 1).x
     yield _line((x, 0), (x, HEIGHT_PX), "tokens", format_number(tokens))
     yield _label(x, 0, "top", f"N = {format_number(tokens)}", "tokens")
     if "crossing" in typed:
-        x, _y = axes.at(typed["crossing"], 10.0 ** axes.operations[0])
+        x = axes.at(typed["crossing"], 1).x
         kind = "mismatch" if differs else "other"
         yield _line((x, 0), (x, HEIGHT_PX), kind, format_number(typed["crossing"]), Blank("crossing", "count"))
         yield _label(x, 0, "top", format_number(typed["crossing"]), kind)

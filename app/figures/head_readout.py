@@ -79,11 +79,12 @@ class RowReadout:
 
 
 def row_sentence(numbers: HeadNumbers, query: int) -> str:
-    """What a row says: “it” attends to “cat” 61 %, “the” (5) 20 %; 6 others together 19 %.
+    """What a row says: “it” attends to “cat” 61 %, “the (5)” 20 %; 6 others get 19 % together.
 
     The position is added to a token that is there more than once; the query's own key is "itself". At most NAMED_KEYS
-    keys are named, those with LEAST_NAMED of the weight or more, or else the one with most. A second sentence has what
-    a learned sink takes, if that is more than half a percent.
+    keys are named, the largest weights first, those with a weight of LEAST_NAMED or more, or else the one with most.
+    The others are all other keys that the query may see; without any, nothing is said of them. A second sentence has
+    what a learned sink takes, if that is more than half a percent.
     """
     import numpy as np
 
@@ -114,7 +115,8 @@ def row_sentence(numbers: HeadNumbers, query: int) -> str:
 def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
     """A query's row with its cells: every key, or in a reduced picture, of each column the key with the largest weight.
 
-    Raises IndexError if there is no such query.
+    Numbers have the decimals that suit the largest product of the whole head. `reduction` is "" unless the picture is
+    reduced. Raises IndexError if there is no such query.
     """
     if not 0 <= query < len(numbers.queries):
         raise IndexError(query)
@@ -214,7 +216,7 @@ def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
 
 
 def reduction_sentence(numbers: HeadNumbers) -> str:
-    """How a long text was reduced; "" if every number has a cell."""
+    """How a long text was reduced, by squares or, with one query, along the row; "" if every number has a cell."""
     drawn = _drawn(numbers)
     if drawn.side == 1:
         return ""
@@ -247,9 +249,10 @@ def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
-    """What a picture shows, for who can't see it: the stage and its size, then of weights the most telling row.
+    """What a picture shows, for who can't see it: the head's name, the stage and its size, and one more sentence.
 
-    Of products and scores it is the largest that is not hidden; "rest" has neither.
+    For weights that is the sentence on the row of `telling_row`; for products and scores the largest that is not
+    hidden; "rest" has none.
     """
     import numpy as np
 
@@ -304,7 +307,10 @@ def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], 
 
 
 def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]:
-    """The rows of a CSV file: a heading, then each query and key with its numbers in full; positions count from 1."""
+    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, with its numbers.
+
+    Positions count from 1, `visible` is 1 or 0, and numbers have as many digits as it takes to read the same float32.
+    """
     yield ("query", "query_token", "key", "key_token", "product", "score", "visible", "weight")
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
     for query, (products, scores, mask, weights) in enumerate(lines):
@@ -325,7 +331,7 @@ def _drawn(numbers: HeadNumbers) -> Cells:
 
 
 def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
-    """The token of each cell, or its first and last token where a cell stands for several, as they are spoken."""
+    """The token of each cell, or "first … last" where a cell stands for several, without marks of spaces."""
     ends = [min(start + starts.step, len(tokens)) - 1 for start in starts]
     return tuple(
         spoken(tokens[start]) if start == end else f"{spoken(tokens[start])} … {spoken(tokens[end])}"
@@ -334,7 +340,7 @@ def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
 
 
 def _distinct(tokens: tuple[str, ...], index: int) -> str:
-    """A token as it is spoken, with its position if it is there more than once: 'the (5)'."""
+    """A token as `spoken`, with its position, from 1, if another token is spoken alike: 'the (5)'."""
     text = spoken(tokens[index])
     return f"{text} ({index + 1})" if sum(spoken(token) == text for token in tokens) > 1 else text
 
@@ -385,7 +391,8 @@ def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_ke
 def _score_steps(numbers: HeadNumbers, query: int, key: int, places: int) -> Iterator[tuple[str, str]]:
     """Yield what turns q · k into its score, and what each step comes to: scale, position bias, softcap.
 
-    Each is there only if the model has it.
+    Each is there only if the model has it. The last one comes to the score as it was computed; what a bias before a
+    softcap comes to is worked out backwards from the score.
     """
     scale, width = numbers.scale, numbers.queries.shape[1]
     value, score = float(numbers.products[query, key]) * scale.factor, float(numbers.scores[query, key])

@@ -9,9 +9,9 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from app.figures.geometry import Rect
 from app.figures.lettering import LABEL_PX, label_px
@@ -74,21 +74,10 @@ class HeadNumbers:
 
     def last_row(self) -> HeadNumbers:
         """The last query alone, (1, N): what a decode step computes of this head."""
-        last = slice(-1, None)
-        return HeadNumbers(
-            self.name,
-            self.queries[last],
-            self.keys,
-            self.scores[last],
-            self.weights[last],
-            self.mask[last],
-            self.query_tokens[last],
-            self.key_tokens,
-            self.scale,
-            self.softcap,
-            self.has_bias,
-            self.first_query + len(self.queries) - 1,
-        )
+        rows = {"queries": self.queries, "scores": self.scores, "weights": self.weights, "mask": self.mask}
+        last: dict[str, Any] = {name: numbers[-1:] for name, numbers in rows.items()}
+        first_query = self.first_query + len(self.queries) - 1
+        return replace(self, **last, query_tokens=self.query_tokens[-1:], first_query=first_query)
 
 
 @dataclass(frozen=True)
@@ -177,7 +166,8 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
     """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row.
 
-    Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its numbers are.
+    The squares are as small as that allows; with a side of 1, the numbers stay as they are. Hidden numbers don't count
+    in a mean. A cell is hidden, and 0, if all its numbers are.
     """
     import numpy as np
 
@@ -197,9 +187,9 @@ def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cel
 
 
 def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
-    """The mean weight on the first key, and what it would be if each row were even, over all queries after the first.
+    """The mean weight on the first key, and what it would be if each row were even, over all queries after that token.
 
-    None if there is no such query, or one that may not see the first key.
+    None if there is no such query, or if any query may not see the first key.
     """
     import numpy as np
 
@@ -259,7 +249,8 @@ def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
 def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = False) -> str:
     """A drawing as an <svg> element that is an image named by `alt_text`; `key` keeps its ids apart from others'.
 
-    In a page css/picture.css gives it the page's colours; a file has light paper, and no labels for phones.
+    In a page css/picture.css gives it the page's colours. With `for_file` it has its XML namespace and font, light
+    paper behind it, and no labels for phones.
     """
     width, height = f"{drawing.width:.0f}", f"{drawing.height:.0f}"
     space = ' xmlns="http://www.w3.org/2000/svg" font-family="Figtree, sans-serif"' if for_file else ""
@@ -287,9 +278,9 @@ def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = 
 
 
 def heat_png(drawing: HeatDrawing) -> bytes:
-    """A drawing as a PNG in light colours, twice as large as the SVG.
+    """A drawing as a PNG in light colours, twice as large as the SVG, without labels for phones.
 
-    A token with letters that Pillow's font lacks is written as "#".
+    A label with letters that Pillow's font lacks is written as "#".
     """
     from PIL import Image, ImageDraw
 
@@ -342,13 +333,13 @@ def small_svg(weights: np.ndarray) -> str:
 
 
 def decimal(value: float, places: int) -> str:
-    """A number with that many decimals and a minus sign: '−0.53'; never '−0.00'."""
+    """A number with `places` decimals, and a typographic minus sign if it is negative: '−0.53'; never '−0.00'."""
     text = f"{abs(value):.{places}f}"
     return f"−{text}" if value < 0 and any(digit in "123456789" for digit in text) else text
 
 
 def percent_text(share: float) -> str:
-    """A share in hundredths, with a decimal below one: '61 %', '0.4 %', '0 %', '< 0.1 %'; its spaces don't break."""
+    """A share in percent with spaces that don't break: '61 %', '0.4 %' below 0.95 %, '< 0.1 %' below that, '0 %'."""
     hundredths = 100 * share
     if 0 < hundredths < 0.1:
         return "<\u00a00.1\u00a0%"
@@ -356,7 +347,7 @@ def percent_text(share: float) -> str:
 
 
 def places_for(largest: float) -> int:
-    """The decimals with which numbers up to `largest` are written: 2 from 1 on, else three digits of the largest."""
+    """The decimals with which numbers up to `largest` are written: 2 from 1 on, else three digits of it, at most 8."""
     return 2 if largest >= 1 else min(8, 2 - math.floor(math.log10(largest)))
 
 
@@ -396,15 +387,17 @@ def _add_ramp(
     *,
     is_share: bool,
 ) -> float:
-    """Add the line that says what the colours are: a ramp, its ends, and what hatching means if any cell has it.
+    """Add the line at `top` that says what the colours are: a ramp, its ends, and what hatching means if a cell has it.
 
-    Returns where it ends below. The texts of a phone are in a line of their own below the ramp.
+    The ramp goes from 0 % to the largest value if `is_share`, else from minus the largest to the largest. Every text is
+    added once for each of `sizes`, in the middle of the line; the largest decides how much room texts have. Returns the
+    y at which the line ends.
     """
     places = places_for(drawn.largest)
     high = percent_text(drawn.largest) if is_share else decimal(drawn.largest, places)
     low = percent_text(0) if is_share else decimal(-drawn.largest, places)
     steps = [step / RAMP_STEPS for step in range(1 if is_share else -RAMP_STEPS, RAMP_STEPS + 1)]
-    size = max(LABEL_PX, *(size for _screen, size in sizes)) if len(sizes) > 1 else LABEL_PX
+    size = max(size for _screen, size in sizes)
     left = label_px(low) * size / LABEL_PX + 12
     for number, share in enumerate(steps):
         level = round(share * HEAT_LEVELS)
@@ -430,13 +423,16 @@ def _label_step(size: float, cell: float) -> int:
 
 
 def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
-    """The width that the labels which are written take at a side, at most GUTTER_PX, and 8 px more."""
+    """The width of the widest label that is written at a side, times `room`, at most GUTTER_PX, and 8 px more.
+
+    `labels` are by cell; `cell` is how wide or high one is, which decides how many are skipped.
+    """
     written = (text for index, text in labels.items() if index % _label_step(LABEL_PX, cell) == 0)
     return min(GUTTER_PX, room * max(map(label_px, written))) + 8
 
 
 def _fitting(token: str, room: float, size: float) -> str:
-    """As much of a token as fits into `room` px at a size of type, with "…" where something is left out."""
+    """As much of the beginning of a token as fits into `room` px at a size of type, with "…" if anything is cut."""
     room *= LABEL_PX / size
     if label_px(token) <= room:
         return token
@@ -470,7 +466,10 @@ def _pixels(rect: Rect) -> tuple[int, int, int, int]:
 
 
 def _write(image: Image.Image, label: Label) -> None:
-    """Write a label into a PNG; one with a letter that the font lacks becomes "#"."""
+    """Write a label into a PNG; one with a letter that the font lacks becomes "#".
+
+    A turned label always begins at its place, reading upwards; others begin or end there.
+    """
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(label.size * PNG_SCALE)

@@ -49,5 +49,8 @@ def letter_px(letter: str) -> float:
 
 
 def _em(text: str, widths: Mapping[str, float], lower: float, upper: float) -> float:
-    """The width of a text in em; characters of other scripts are as wide as they are high."""
+    """The width of a text in em, by `widths`; `lower` for other lower-case letters, `upper` for the rest of ASCII.
+
+    Any other character is as wide as it is high, 1 em.
+    """
     return sum(widths.get(c, lower if c.islower() else upper if c.isascii() else 1.0) for c in text)

@@ -12,12 +12,12 @@ from app.topics.registry import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
-    """Yield the areas of the box of weights or mask that a mask hides.
+    """Yield the areas of a box that a mask hides; nothing unless it is a square box of "weights" or a "mask".
 
-    In a causal model these are the keys after each query's token, the upper right triangle. If all layers have the same
-    sliding window or chunk, the keys outside of it are hidden too: before a window of W keys the lower left triangle;
-    in a bidirectional model those on both sides of it; in chunks of the text those of earlier chunks. Nothing for any
-    other matrix, or one that isn't square.
+    In a causal model, these are first the keys after each query's token, the upper right triangle. If all layers have
+    the same sliding window or chunk, more is hidden: by a window that is shorter than the text, the keys too far back,
+    the lower left triangle, and in a model that is not causal those too far ahead as well; by chunks, the keys of
+    earlier chunks, a rectangle for each chunk after the first.
     """
     if not (rows := hidden_rows(shapes, box.tensor)):
         return
@@ -56,7 +56,7 @@ def has_mask(shapes: TypedShapes) -> bool:
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
-    """How far the window of all layers reaches, and their chunk; None for one that they do not have.
+    """How far the window reaches, and the size of a chunk, if both are the same in all layers; None for a missing one.
 
     Both are None if layers differ, or if scores are not of a text with itself.
     """
@@ -65,7 +65,10 @@ def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
 
 
 def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
-    """Whether layers differ, and some of them hide tokens of a text of `rows` tokens by a window or chunk."""
+    """Whether layers differ in window or chunk, and one of these hides something of a text of `rows` tokens.
+
+    False if scores are not of a text with itself.
+    """
     limits = set(_limits(shapes.variant.architecture))
     least = min((limit for limits_of_run in limits for limit in limits_of_run if limit), default=rows)
     return has_mask(shapes) and len(limits) > 1 and least < rows

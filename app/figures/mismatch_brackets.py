@@ -17,7 +17,6 @@ from app.figures.lettering import LINE_PX, label_px
 from app.figures.pen import CORNER_PX, Pen
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import Blank
-from app.topics.topic import FigurePlan
 
 BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
 MIN_BRACKET_PX = 6.0
@@ -40,20 +39,11 @@ class Side:
         return self.box.rect.height if self.vertical else self.box.rect.width
 
 
-def brackets_in(pen: Pen, plan: FigurePlan, sketch: Sketch) -> Iterator[MismatchBracket]:
-    """Yield a bracket for each pair of sides in a figure that should be equal and are not, with tokens as rows.
-
-    If a matrix is drawn twice, the bracket is at the one next to its partner. An output that cannot be added to the
-    input has it against its outline.
-    """
-    for mismatch in pen.shapes.mismatches_in(plan.results):
-        yield from brackets_of(pen, mismatch, sketch)
-
-
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
-    """The bracket of two sides that should be equal and are not, where they are nearest; () if one of them isn't drawn.
+    """The bracket of two sides that should be equal and are not, with tokens as rows; () if one of them isn't drawn.
 
-    An output that cannot be added to the input is compared with its outline, if it has one.
+    If a matrix is drawn more than once, the bracket is where the two sides are nearest. An output that cannot be added
+    to the input is compared with the first outline of the sketch, if there is one.
     """
     first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
@@ -65,7 +55,7 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
 
 
 def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
-    """The bracket between two heads of known, different widths; () for others, or if mismatches are not told."""
+    """The bracket between two heads of known, different widths; () for others, or if the drawing compares nothing."""
     widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
     if not pen.shapes.shows_mismatches or len(widths) == 1 or None in widths:
         return ()
@@ -74,9 +64,9 @@ def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, .
 
 
 def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[MismatchBracket, ...]:
-    """The bracket of a matrix that should be as wide as its parts together: "512 + 64 ≠ 600".
+    """The bracket of a matrix that should be as wide as its `parts` together: "512 + 64 ≠ 600".
 
-    () if the widths add up, if one is missing, or if the drawing must not give mismatches away.
+    () if the widths add up, if one is missing, or if the drawing compares nothing.
     """
     blanks, whole = [Blank(key, "columns") for key in parts], Blank(joined.tensor, "columns")
     lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
@@ -89,10 +79,12 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
 
 
 def _bracket_between(first: Side, second: Side) -> MismatchBracket:
-    """The bracket of two sides that should be equal, along the longer one, at least MIN_BRACKET_PX long.
+    """The bracket of two sides that should be equal, at the longer one, at least MIN_BRACKET_PX long.
 
-    Inner sides of a product run away from its corner, others from the upper left corner of their boxes. Rows and
-    columns that should be equal are such inner sides.
+    It covers the part of the longer side beyond the shorter one's length. A vertical and a horizontal side are the
+    inner sides of a product, and both are measured from its corner: from the lower end or the right one. Two vertical
+    or two horizontal ones are measured from the upper or left end. The bracket is left of the box or above it; on the
+    other side if the longer side has its label there (`labelled_before`) and the two are not inner sides.
     """
     short, long = sorted((first, second), key=lambda side: side.px)
     rect, away = long.box.rect, first.vertical != second.vertical
@@ -111,7 +103,11 @@ def _bracket_between(first: Side, second: Side) -> MismatchBracket:
 
 
 def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
-    """Yield each place where a figure draws a length; columns of a box that is a single head are left out."""
+    """Yield a Side for each box that shows the length of `blank`; columns of a box that is a single head are left out.
+
+    It is `labelled_before` if an edge of the sketch lies on the left side of the box, or on the top of it for a
+    horizontal side.
+    """
     for box in sketch.boxes:
         if box.tensor == blank.tensor and (blank.field == "rows" or box.letter == pen.shapes.letter(box.tensor)):
             vertical = (blank.field == "rows") != box.transposed
@@ -128,8 +124,8 @@ def _distance(first: Side, second: Side) -> float:
 def with_free_labels(sketch: Sketch) -> Sketch:
     """The sketch with the labels of its sides moved outwards until they are free, and those of its brackets placed.
 
-    A bracket's label is next to it, or, if that is taken, at the first free place of `label_places`. In a flow, labels
-    of sides also keep off brackets.
+    A bracket's label is at the first place of `label_places` that touches no matrix, sign, arc, label or bracket,
+    brackets in their order. In a flow, labels of sides also keep off brackets.
     """
     lines = [each.bracket_box for each in sketch.brackets]
     taken, placed = sketch.obstacles, list[MismatchBracket]()
@@ -156,10 +152,10 @@ def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
 
 
 def label_places(each: MismatchBracket) -> Iterator[Rect]:
-    """Yield places for a bracket's label, ever further away: in turn next to the bracket and beyond its end.
+    """Yield places for a bracket's label, without end, in turn beside the bracket and beyond its end.
 
-    Next to it is away from the matrix. A label next to a short bracket reaches beyond the end, never back to where the
-    arc is.
+    Each pair of places is STEP_PX further away than the one before. Beside it means on the side away from the matrix. A
+    label beside a short bracket reaches beyond the bracket's end, never back to where the arc is.
     """
     (x1, y1), (x2, y2), (to_x, to_y) = each.start, each.end, each.toward
     width, height = label_px(each.text), LINE_PX + 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.models.parameter_formula import BucketSum, ParameterFormula, Summand
+from app.models.parameter_formula import BucketSum, ParameterFormula
 
 BAR_LENGTH = 1000.0  # the whole model
 
@@ -61,24 +61,17 @@ class BarGroup:
         return 100 * (self.end - self.start) / BAR_LENGTH
 
 
-def parameter_bar(formula: ParameterFormula) -> tuple[BarGroup, ...]:
-    """The summands of a formula from left to right, layers with the same tensors together, BAR_LENGTH long in all."""
-    return tuple(_groups(formula))
+def parameter_bar(formula: ParameterFormula) -> Iterator[BarGroup]:
+    """Yield a group for each summand of a formula, from left to right, as long as its share of BAR_LENGTH.
 
-
-def _groups(formula: ParameterFormula) -> Iterator[BarGroup]:
-    """Yield a group of the bar for each summand, from left to right, as long as its share of the parameters."""
+    The layers of a summand follow one another, each with all buckets; a summand outside the layers has them once.
+    """
     scale, before = BAR_LENGTH / formula.total, 0
     for summand in formula.summands:
-        after = before + summand.total
-        yield BarGroup(before * scale, after * scale, tuple(_pieces(summand, before, scale)))
-        before = after
-
-
-def _pieces(summand: Summand, before: int, scale: float) -> Iterator[BarPiece]:
-    """Yield the buckets of a summand, which begins at `before` parameters; in layers, each is repeated once a layer."""
-    offset = before
-    for bucket in summand.buckets:
-        starts = tuple((offset + layer * summand.count) * scale for layer in range(summand.layers or 1))
-        yield BarPiece(bucket, starts, bucket.count * scale, bucket.active / bucket.count)
-        offset += bucket.count
+        pieces, offset = list[BarPiece](), before
+        for bucket in summand.buckets:
+            starts = tuple((offset + layer * summand.count) * scale for layer in range(summand.layers or 1))
+            pieces.append(BarPiece(bucket, starts, bucket.count * scale, bucket.active / bucket.count))
+            offset += bucket.count
+        yield BarGroup(before * scale, (before + summand.total) * scale, tuple(pieces))
+        before += summand.total

@@ -86,8 +86,9 @@ class Pen:
     def with_inside(self, box: Box) -> Box:
         """A matrix with everything that is drawn inside it.
 
-        That is what a mask hides of the attention weights, lines between the heads of a matrix, a tint for every second
-        group, breaks in shortened sides, and, of cached keys and values, the new token's row as the part that is meant.
+        That is what a mask hides of the attention weights, breaks in shortened sides, and, of cached keys and values,
+        the new token's row as the part that is meant. If all sides are known, also a tint for every second group and
+        the number of heads to draw lines between (negative for a transposed box), unless they are too close.
         """
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
         inside = {
@@ -113,7 +114,8 @@ class Pen:
     def head(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
         """The last head of a matrix as a separate box with its upper left corner at (x, y), its letter K_8 for K.
 
-        `transposed` exchanges width and height. Inside, there are no lines between heads and no tinted groups.
+        `transposed` exchanges width and height. It is hatched, open and masked as the whole matrix is, but without
+        lines between heads and tinted groups.
         """
         width, height = self.sizes.head_size(tensor)
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
@@ -130,14 +132,20 @@ class Pen:
         return fast_replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
-        """Yield every second key/value head, or group of query heads that share one; nothing if heads share nothing."""
+        """Yield every second key/value head of a box, or every second group of query heads that share one.
+
+        Nothing without `heads`, and unless there are more key/value heads than one and fewer than query heads.
+        """
         groups = self.shapes.variant.sizes.get("G", 0)
         if 1 < groups < self.shapes.variant.sizes["H"] and heads:
             for (first, last), (next_first, next_last) in list(pairwise(_cuts(box, groups)))[1::2]:
                 yield (first, next_first, next_last, last)
 
     def _gaps(self, box: Box) -> Iterator[Polygon]:
-        """Yield a slanted gap across each side that is drawn shortened, three quarters along it."""
+        """Yield a slanted gap across the box three quarters along each side that is drawn shortened.
+
+        First that of a horizontal side, then that of a vertical one.
+        """
         rect, shortened = box.rect, self.sizes.scale.shortened
         if shortened is None:
             return
@@ -151,14 +159,20 @@ class Pen:
             yield ((left, y), (left, y + 6), (right, y + 2), (right, y - 4))
 
     def _new_row(self, box: Box) -> Rect | None:
-        """The last row of keys and values in a decode step; None for other matrices."""
+        """The last row of keys and values in a decode step, the last column if drawn transposed.
+
+        None for other matrices, and if a side is not known.
+        """
         if box.incomplete or not self.shapes.has_new_row(box.tensor):
             return None
         (x, y, width, height), row = box.rect, self.sizes.scale.px(1)
         return Rect(x + width - row, y, row, height) if box.transposed else Rect(x, y + height - row, width, row)
 
     def outlines(self, boxes: Iterable[Box]) -> tuple[Rect, ...]:
-        """For each box that cannot be added to the input, the size it would need, from its upper left corner."""
+        """For each box with a mismatch to what it is added to, the size it would need, from its upper left corner.
+
+        Boxes whose `size_needed` is (0, 0) are left out.
+        """
         unlike = {mismatch.at for mismatch in self.shapes.mismatches if mismatch.added}
         sizes = ((box.rect, self.sizes.size_needed(box.tensor)) for box in boxes if box.tensor in unlike)
         return tuple(Rect(rect.x, rect.y, *size) for rect, size in sizes if size[0])

@@ -45,11 +45,13 @@ class Scale:
 
     @classmethod
     def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
-        """The largest scale on which no side is longer than MAX_SIDE_PX and no figure wider than MAX_FIGURE_PX.
+        """The largest scale on which no side is longer than MAX_SIDE_PX and no figure of `plans` wider than its room.
 
         The tokens and the model's width, if the sheet states them, count as sides even if they were not typed, so that
-        the drawing does not jump while the sheet is being filled in; before that, no length depends on them. On a sheet
-        with logits, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened.
+        the drawing does not jump while the sheet is being filled in. Until a side that the sheet asks for is known, the
+        scale has MIN_SIDE_PX for each unit, so that it depends on no length. If the table has a tensor with the
+        vocabulary in its columns, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened,
+        and the next one has MAX_SIDE_PX.
         """
         if not any(map(shapes.is_asked, shapes.lengths)):
             return cls(name, MIN_SIDE_PX)
@@ -95,7 +97,7 @@ class MatrixSizes:
         return self.scale.px(self.shapes.lengths.get(blank))
 
     def size(self, tensor: str) -> Size:
-        """Width (of its columns) and height (of its rows) of a matrix in px."""
+        """Width (of its columns) and height (of its rows) of a matrix in px: of a tensor, of its last two sides."""
         rows, columns = self.shapes.table[tensor].sides[-2:]
         return (self._px(columns), self._px(rows))
 
@@ -108,18 +110,18 @@ class MatrixSizes:
         return (self.scale.px(self.shapes.head_width(tensor)), self._px(Blank(tensor, "rows")))
 
     def operand_above(self, result: str) -> Tensor | None:
-        """The right operand of the product that makes a result; None if it is made from one matrix, as by softmax.
+        """The right operand of the operation with two operands that makes a result.
 
-        None as well if two are broadcast.
+        None if nothing makes it, if it is made from one matrix, as by softmax, or if the operands are broadcast.
         """
         made_by = self.shapes.table[result].made_by
         is_product = made_by is not None and len(made_by.operands) == 2 and not made_by.broadcasts
         return self.shapes.table[made_by.operands[1]] if made_by and is_product else None
 
     def added_to(self, result: str) -> str:
-        """The key of the operand that is broadcast or appended to the first one, next to which its deck is drawn.
+        """The key of the second operand, if a result is made by broadcasting or concatenation; else "".
 
-        "" if none is.
+        Its deck is drawn next to that of the first operand.
         """
         made_by = self.shapes.table[result].made_by
         return made_by.operands[1] if made_by and (made_by.broadcasts or isinstance(made_by, Concat)) else ""
@@ -138,9 +140,9 @@ class MatrixSizes:
         return (height, width) if self.is_drawn_transposed(result) else (width, height)
 
     def size_needed(self, result: str) -> Size:
-        """Width and height a result would need to be added to the input; (0, 0) if nothing is known to differ.
+        """Width and height that a result would need to be added to the input; (0, 0) if no known side differs from it.
 
-        A side that does not differ keeps its length.
+        If only one of the sides differs, the other keeps its length.
         """
         needed = {
             mismatch.right: mismatch.left
@@ -157,13 +159,19 @@ class MatrixSizes:
         return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
 
     def _deck_width(self, tensor: str) -> float:
-        """The approximate width of a tensor as a deck of cards, with those behind the front one."""
+        """The approximate width of a tensor as a deck of cards: its columns and all sides before its rows, added up.
+
+        A side that is not known has UNKNOWN_DECK_PX.
+        """
         *behind, _rows, columns = self.shapes.table[tensor].sides
         lengths = self.shapes.lengths
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
-        """A flow's width, no less than with its output and scores, so that it stays as a sheet is filled in."""
+        """The sum of these widths of a flow, but at least 2.4 times the model's width plus twice the tokens.
+
+        Each of these counts only if the sheet states it. So the width stays the same while a sheet is filled in.
+        """
         stated = _stated_lengths(self.shapes.variant)
         model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
         return max(sum(widths), 2.4 * model + 2 * tokens)
@@ -171,7 +179,9 @@ class MatrixSizes:
     def content_width(self, plan: FigurePlan) -> float:
         """The width in px of a figure's matrices as its layout puts them, without the space around and between them.
 
-        It is the widest in a stack, and the sum in a row; others add what they draw side by side.
+        It is the widest in a stack, the sum in a row, and for a flow see `_lane_width`. Decks add their operands that
+        are broadcast. Other layouts add up the left operand and the column of each result, "head-scores" also the
+        single head that is pulled out of the left operand; "head-context" its matrices and the single head.
         """
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:
@@ -191,9 +201,12 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width for a figure's matrices, without labels and space; at least MIN_CONTENT_PX, or 120 px for decks.
+        """The width for a figure's matrices, without labels and space.
 
-        In a flow it is always MAX_FLOW_PX.
+        In a flow it is always MAX_FLOW_PX. Decks have at least 120 px: MAX_FIGURE_PX and 75 px more, less DECK_STEP_PX
+        for each deck after the first, and less DECK_TEXTS_PX for a left tensor with more than two sides and several
+        results. Others have at least MIN_CONTENT_PX: MAX_FIGURE_PX less a label, as wide as the widest name of a number
+        of tokens, less a label and 36 px for each result, and less 30 px for the head that "head-scores" pulls out.
         """
         if plan.layout == "flow":
             return MAX_FLOW_PX

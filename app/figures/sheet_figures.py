@@ -55,7 +55,7 @@ def draw_figures(
 
 
 def draw_side_by_side(
-    variant: Variant, left: Answers, right: Answers, scale: ScaleName = "root"
+    variant: Variant, left: Answers, right: Answers, scale: ScaleName
 ) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
 
@@ -70,7 +70,7 @@ def draw_side_by_side(
         return bars
     both = [TypedShapes.of(variant, values) for values in (left, right)]
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
-    first, second = (_pen(shapes, smaller) for shapes in both)
+    first, second = (Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
     plans = tuple(plan for plan in plans if plan.layout != "stripes")  # which have a scale of their own
     plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
@@ -84,15 +84,16 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     """The plans for the sheet's table; () if the table has nothing to draw.
 
-    Plans for tensors that the table lacks in this model are left out. Of plans for decks, only those for something that
-    the sheet asks for and that no earlier deck shows.
+    Plans for tensors that the table lacks in this model are left out. Of plans for decks, those are left out from which
+    the sheet asks for nothing: neither for a result nor for the left tensor, which counts only if no other plan has it
+    as a result. Of a plan that begins with the input, only the input counts, and its results are no results here.
     """
     drawn, asked = DRAWN_WITH.get(variant.table.key, variant.table), set(variant.problem.rows)
     plans = tuple(p for p in FIGURE_PLANS.get(variant.table.key, ()) if drawn.by_key.keys() >= {*p.tensors})
     results = {result for plan in plans for result in plan.results if plan.left != "input"}
 
     def is_asked(plan: FigurePlan) -> bool:
-        """Whether a step is about something that the sheet asks for, and that isn't shown by another one."""
+        """Whether the sheet asks for something in a plan for decks, as the docstring of `_plans` says."""
         given = set() if plan.left in results else {plan.left}
         return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
 
@@ -100,9 +101,10 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
 
 
 def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
-    """Yield the figures of a sheet in steps as far as it is filled in, up to the first row with an empty box.
+    """Yield the plans of a sheet in steps as far as it is filled in, up to and with the first row with an empty box.
 
-    A figure has those of its results that are asked for by then, and the operands that these are made from.
+    A plan keeps those of its results that are asked for by then, and those that these are made from; a plan without a
+    result that is asked for by then is left out.
     """
     rows = variant.problem.rows
     is_open = (not all(blank in answers for blank in row.blanks) for row in variant.rows)
@@ -115,14 +117,12 @@ def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) ->
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan, all in one `scale`.
+    """One figure for each plan, all in one `scale`, except stripes, which have their own.
 
-    Stripes have a scale of their own, which their caption always says.
-
-    The first figure in which something is longer than it is to scale has a caption about that, and so has the first
-    with fewer cards than there are.
+    The first figure with fewer cards than there are has a caption about that, and then the first in which something is
+    drawn longer than it is to scale.
     """
-    pen = _pen(shapes, scale)
+    pen = Pen(shapes, MatrixSizes(shapes, scale))
     figures = [_figure(pen, plan) for plan in plans]
     lengthened = [
         thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
@@ -137,14 +137,10 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
     return tuple(figures)
 
 
-def _pen(shapes: TypedShapes, scale: Scale) -> Pen:
-    return Pen(shapes, MatrixSizes(shapes, scale))
-
-
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts; its caption mentions shortened sides if there are any.
+    """The figure of a plan with its texts, among them a caption about shortened sides if it has any.
 
-    What does not fit is not said below stripes: another figure has the brackets.
+    Stripes have no sentences on what does not fit: another figure has the brackets.
     """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)

@@ -42,16 +42,15 @@ _MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
-    """Whether there is something to draw: the input's width, a head's width, and a number of heads that is stated.
+    """Whether there is something to draw: the input's width and a head's are known, and the sheet states H and G.
 
-    Nothing is drawn where a side of a head is over _MOST_TIMES as long as the sides of the input, which would be a dot.
+    Nothing is drawn if a known side of a head is over _MOST_TIMES as long as the input's longer one (a mere dot).
     """
     lengths = shapes.lengths
     widths = [lengths[blank] for key in plan.results if (blank := Blank(key, "columns")) in lengths]
     rows = [lengths[blank] for key in plan.results if (blank := Blank(key, "rows")) in lengths]
     width = lengths.get(Blank(plan.left, "columns"))
-    is_hidden = {"H", "G"} & shapes.variant.text.unstated
-    if not widths or width is None or is_hidden:
+    if not widths or width is None or {"H", "G"} & shapes.variant.text.unstated:
         return False
     longest = max(width, lengths.get(Blank(plan.left, "rows"), 0))
     return max((*widths, *rows)) <= _MOST_TIMES * longest
@@ -111,7 +110,11 @@ class _Stripes:
 
     @cached_property
     def _unit(self) -> float:
-        """The pixels of 1 at true scale: everything side by side, the layer's matrices and the rows must fit."""
+        """The pixels of 1 at true scale, the most with which three things fit.
+
+        The input and the layer's matrices side by side have _WIDTH_PX, or _MIRRORED_PX if they will be below one
+        another; the height of the layer's matrices _HEIGHT_PX; the input's rows _ROWS_PX.
+        """
         width = self._columns(self.plan.left) or 1
         total = width + sum(self._layer_columns(key) for key in self.plan.results)
         room = _MIRRORED_PX if self.pen.is_mirrored else _WIDTH_PX
@@ -119,7 +122,10 @@ class _Stripes:
 
     @cached_property
     def _factor(self) -> int:
-        """How many times as large a head is drawn below as in its layer; 1 for one that is large enough."""
+        """How many times as large heads are drawn below as in their layer, so that the longest side fits _HEAD_PX.
+
+        A whole number, at least 1, for the sides of all results that are not `_is_all`, and the input's rows.
+        """
         sizes = [self._columns(key) or 1 for key in self.plan.results if not self._is_all(key)]
         return max(1, int(_HEAD_PX / (self._unit * max(*sizes, self._rows(self.plan.left) or 1, 1))))
 
@@ -134,7 +140,10 @@ class _Stripes:
         return _UNKNOWN_PX if length is None else max(THINNEST_PX, length * self._unit)
 
     def _heads(self, key: str) -> int:
-        """How many heads the layer has for queries, or for keys and values, also where the sheet simplifies that."""
+        """How many heads the layer has: H for queries and in an encoder-decoder, else its key/value heads.
+
+        That is so also where the sheet simplifies grouped heads.
+        """
         variant = self.pen.shapes.variant
         is_decoder = variant.architecture.encoder_decoder
         return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
@@ -159,7 +168,9 @@ class _Stripes:
     def _projection(self, key: str, width: float) -> Sketch:
         """The layer's matrix, below it its result in the lane, and below that the result of one head, at x = 0.
 
-        `width` is that of the input, so that the layer's matrix is as high.
+        `width` is that of the input, and so the height of the layer's matrix, if that is known. While the head's
+        columns are not known, there are two plain boxes without stripes. The head is not drawn if the columns are those
+        of all heads, if it would not be enlarged, and while its rows are not known.
         """
         pen, operand = self.pen, self.pen.sizes.operand_above(key)
         assert operand is not None  # noqa: S101 - plans of stripes have projections
@@ -186,7 +197,10 @@ class _Stripes:
         return Sketch(boxes=(*layers, head), edges=edges, pulled=(pulled_out(layers[1], head),))
 
     def _head(self, key: str, layer: Box) -> Box:
-        """The result of one head, enlarged, below its stripe."""
+        """The result of one head, enlarged by `_factor`, _DROP_PX below the middle of its stripe in `layer`.
+
+        No side is shorter than _LEAST_HEAD_PX.
+        """
         assert layer.part is not None  # noqa: S101 - as _layer_box makes it
         lengths = (self._columns(key) or 1, self._rows(key) or 1)
         width, height = (max(_LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)
@@ -194,17 +208,20 @@ class _Stripes:
         return self.pen.empty_box(key, rect, products=key)
 
     def _heads_text(self, key: str) -> str:
-        """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol."""
+        """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol, H or G.
+
+        It is H if there are as many as query heads. The wording has another text for a single head.
+        """
         heads, shapes = self._heads(key), self.pen.shapes
         symbol = "H" if heads == shapes.variant.sizes["H"] else "G"
         written = shapes.written(heads, Expression.symbol(symbol))
         return shapes.variant.wording.say("drawing", "stripes" if heads > 1 else "one-stripe", heads=written)
 
     def _layer_box(self, box: Box, key: str) -> Box:
-        """A matrix of all heads with lines between them, and this head's stripe as its part, or all of it.
+        """A matrix of all heads with lines between them, and this head's stripe as its part, or all of it (`_is_all`).
 
-        It is not hatched. Stripes that would be too small have no lines, and a letter that has no room inside is left
-        out.
+        This head is a third of the way along, the same query head in every matrix. The matrix is not hatched. Stripes
+        that would be too small have no lines, and a letter that has no room inside is left out.
         """
         heads, (x, y, width, height) = self._heads(key), box.rect
         stripe = width / heads

@@ -96,7 +96,11 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box, state: str) -> str:
-    """A box with, from below, cards, tints, part, lines, hatching, mask, letter; `state` in a flow is a CSS class."""
+    """A box with, from below, cards, tints, part, lines, hatching, mask, letter; `state` in a flow is a CSS class.
+
+    What it doesn't have is left out, such as lines for fewer than two strips and a letter that does not fit. It has the
+    classes of its role, and "open" if it is incomplete, "whole" if it has a part.
+    """
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
@@ -122,7 +126,11 @@ def _sign(sign: Sign, state: str) -> str:
 
 
 def _edge(edge: Edge, state: str) -> str:
-    """A side of a matrix with its label, which is left out if it is not to be shown; its number, or "?", is data."""
+    """A side of a matrix with its label, which is left out if only the line is `shown` or only with the focus.
+
+    Its number, or "?", and its blank are data for the script. Classes are its colour, the anchor of its label, "bare"
+    without a number, "shows-line" and the like, "given", and `state`.
+    """
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
@@ -136,9 +144,7 @@ def _edge(edge: Edge, state: str) -> str:
 
 
 def _number(edge: Edge) -> str:
-    """The text at a side: its letter, if that has no room inside, and its number or expression if that
-    is shown, too.
-    """
+    """The text at a side: its letter, if it has one, then its number or expression, if its label is shown."""
     written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""

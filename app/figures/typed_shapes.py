@@ -28,8 +28,7 @@ class PartMismatch:
     """Parts of matrices that should be equal and are not, though the matrices as a whole may have any width.
 
     Example: in a layer, queries of 2048 columns are 32 heads of 64, but keys of 2048 columns are 8 heads of 256.
-    `sides` are the sides compared, each with its number of heads; for "joined" matrices, these and then the result,
-    with 1.
+    `sides` are those compared, each with its number of heads; for "joined" matrices, these and then the result, with 1.
     """
 
     result: str
@@ -67,49 +66,39 @@ class TypedShapes:
     ) -> TypedShapes:
         """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
 
-        Without `shows_mismatches`, or on a worksheet that shows none, there are no mismatches. Counts are left out.
-        `names_sizes` is only noted, for labels.
+        Without `shows_mismatches`, or on a worksheet that shows none, nothing is compared, which takes longest: there
+        are no mismatches, and `compared` has the lengths also on a sheet in letters. Counts are left out. `names_sizes`
+        is only noted, for labels.
         """
         shows_mismatches = shows_mismatches and variant.worksheet.show_mismatches
         table, known = _known(variant, answers)
-        lengths, meanings = _lengths_and_meanings(known)
-        compared = _by_meaning(variant, known) if meanings else lengths
+        lengths = {blank: answer.value for blank, answer in known.items()}
+        meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
+        compared = _by_meaning(variant, known) if meanings and shows_mismatches else lengths
         differing = tuple(_mismatches(variant, known, compared)) if shows_mismatches else ()
-        return cls(
-            variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches=shows_mismatches
-        )
-
-    @classmethod
-    def unchecked(cls, variant: Variant, answers: Answers) -> TypedShapes:
-        """The same lengths as `of`, without the mismatches, which take longest: for asking which sides are known."""
-        table, known = _known(variant, answers)
-        lengths, meanings = _lengths_and_meanings(known)
-        return cls(variant, table, lengths, meanings, lengths, (), shows_mismatches=False)
+        return cls(variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches)
 
     def with_facts(self) -> TypedShapes:
-        """The shapes with the sizes of the inputs that the sheet's text states, if they were not typed: for exhibits.
+        """The shapes with the true lengths of the inputs' sides that were not typed: for exhibits.
 
-        Parameters that an input is multiplied by get their rows from it. Unchanged on a sheet in letters, without
-        `names_sizes`, and on a sheet that asks for parameters, whose text does not state the input either.
+        So are the rows of parameters that an input is multiplied by. A side with a size that the sheet's text does not
+        state is left out. Unchanged on a sheet in letters, without `names_sizes`, and on a sheet that asks for a
+        parameter, whose text does not state the input either.
         """
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
-        if not self.names_sizes or self.variant.worksheet.answers == "letters":
+        in_letters = self.variant.worksheet.answers == "letters"
+        if not self.names_sizes or in_letters or any(entry.parameter for entry in asked):
             return self
-        if any(entry.parameter for entry in asked):
-            return self
-        entries = [entry for entry in self.table.tensors if entry.key in _INPUTS]
-        sides = [side for entry in entries for side in entry.sides]
+        sides = [side for entry in self.table.tensors if entry.key in _INPUTS for side in entry.sides]
         products = [entry.made_by for entry in self.table.tensors if isinstance(entry.made_by, Matmul)]
         inner = [product.operands[1] for product in products if product.operands[0] in _INPUTS]
         sides += [Blank(key, "rows") for key in inner if self.table[key].parameter]
-        facts = {
-            blank: self._expression(blank).size(self.variant.sizes)
-            for blank in sides
-            if not self._expression(blank).symbols & self.variant.text.unstated
-        }
+        right = {blank: self._right_size(blank) for blank in sides}
+        unstated = self.variant.text.unstated
+        facts = {blank: size.size(self.variant.sizes) for blank, size in right.items() if not size.symbols & unstated}
         return replace(self, lengths={**facts, **self.lengths})
 
-    def _expression(self, blank: Blank) -> Expression:
+    def _right_size(self, blank: Blank) -> Expression:
         return self.table[blank.tensor].expression(blank.field)
 
     def differ(self, first: Blank, second: Blank) -> bool:
@@ -155,7 +144,7 @@ class TypedShapes:
             return None
         if blank not in self._named:
             typed = Answer(self.lengths[blank], self.meanings.get(blank))
-            sizes = (self._expression(blank), *self._sizes)
+            sizes = (self._right_size(blank), *self._sizes)
             self._named[blank] = next((each for each in sizes if self.variant.reader.is_equivalent(typed, each)), None)
         return self._named[blank]
 
@@ -166,7 +155,7 @@ class TypedShapes:
 
     @cached_property
     def _sizes(self) -> tuple[Expression, ...]:
-        """The sizes that sides of this table can have: tokens, widths, and then the sums and products of them."""
+        """The sizes that sides of this table have, sorted by their text, after N, M, d, d_h and d_v of the model."""
         sides = {length for entry in self.table.tensors for length in entry.shape}
         named = [Expression.symbol(symbol) for symbol in ("N", "M", "d", "d_h", "d_v") if symbol in self.variant.sizes]
         return (*named, *sorted(sides - set(named), key=str))
@@ -205,7 +194,10 @@ class TypedShapes:
         return self.variant.sizes[symbol] if symbol and not self.table[tensor].parameter else 0
 
     def head_width(self, tensor: str) -> Fraction | None:
-        """The width of one of a matrix's heads: its typed columns divided by the heads; None if they are not known."""
+        """The width of one head: a matrix's known columns divided by its `heads`; None if the columns are not known.
+
+        Raises ZeroDivisionError for a matrix with known columns that is not made of heads.
+        """
         columns = self.lengths.get(Blank(tensor, "columns"))
         return None if columns is None else Fraction(columns, self.heads(tensor))
 
@@ -223,9 +215,11 @@ class TypedShapes:
         return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
-        """Yield for each product head by head the widths that cannot be divided, then the heads that differ.
+        """Yield for each product head by head an "undivided" width for each side that is no multiple of its heads.
 
-        After these come concatenations whose parts are not as wide as the whole. A side that is not known is left out.
+        If the heads of its operands and result differ in width, "heads" with all of these sides follows; sides that are
+        not known are left out. After all products comes "joined" for each concatenation of columns of which all widths
+        are known and the parts are not as wide together as the whole.
         """
         for tensor in self.table.activations:
             made_by = tensor.made_by
@@ -252,9 +246,10 @@ class TypedShapes:
 def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
     """The table of the drawing, and its sides that are known: those typed, and those that follow from them.
 
-    Counts are left out. A table that adds activations to parameters has one token. The width of the input is known if
-    the sheet states d, does not ask for the input, and has every box filled in whose answer is d: until then, it would
-    answer them. So are sides of 1 that broadcasting repeats.
+    Counts are left out. A table that adds activations to the sheet's parameters has one token, in all its activations.
+    The width of the input is known if the sheet states d, does not ask for the input, and has every box filled in whose
+    answer is d (all boxes, if there is none): until then, it would answer them. Other sides of matrices that are not
+    asked follow from `_repeated_once`, `_plain_keys`, `_context`, the equations of the table, and `_merged`.
     """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
@@ -290,16 +285,11 @@ def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, A
     return dict.fromkeys(sides, one)
 
 
-def _lengths_and_meanings(known: Mapping[Blank, Answer]) -> tuple[dict[Blank, int], dict[Blank, Expression]]:
-    lengths = {blank: answer.value for blank, answer in known.items()}
-    return lengths, {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
-
-
 def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """With latent attention, the width of all keys without their rotary part, if the whole and that part are known.
+    """With latent attention, the columns of all keys without their rotary part, and those of the W_UK that makes them.
 
-    Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048. {} if the
-    sheet asks for these keys, or if nothing is left.
+    Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048. {} unless
+    the columns of keys and of the rotary part are typed, if the sheet asks for the plain keys, or if nothing is left.
     """
     keys, rotary = (typed.get(Blank(key, "columns")) for key in ("keys", "rotary_key"))
     if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
@@ -311,9 +301,9 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, 
 
 
 def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """In a layer with shared values, the width of the context of all query heads, if it is not asked.
+    """In a layer whose query heads share values, the columns of the context, each head as wide as one of the values.
 
-    Each head of the context is as wide as a head of the values; {} if the values cannot be divided into G heads.
+    {} in other tables, if the sheet asks for the context, and unless typed columns of the values can be divided by G.
     """
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
     if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):
@@ -330,7 +320,7 @@ def _has_shared_values(table: TensorTable) -> bool:
 
 
 def _merged(table: TensorTable, known: Mapping[Blank, Answer], asked: frozenset[str]) -> dict[Blank, Answer]:
-    """The sides that are products of known ones, of tensors that are not asked: 32 heads of 128 make 4096."""
+    """The merged sides of tensors that are not asked, if all their parts are known: 32 heads of 128 make 4096."""
     merged = dict[Blank, Answer]()
     for sides in table.merged_sides.values():
         for whole, parts in sides.items():
@@ -352,7 +342,7 @@ def _mismatches(
 ) -> Iterator[DimensionMismatch]:
     """Yield what does not fit, in the order of computation.
 
-    On a sheet in letters, merged sides come last, compared by what their parts mean, and only if all parts are typed.
+    On a sheet in letters, merged sides come last, compared by what they and their parts mean, if all are known.
     """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     in_letters = variant.worksheet.answers == "letters"

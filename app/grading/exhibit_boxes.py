@@ -39,16 +39,15 @@ class AskedBoxes:
         return set(self.marks) == {"right"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _ScoresSheet(Variant):
     """A sheet that asks for the scores of one token of "One more token" alone."""
 
-    step: DecodeStep | None = None  # never None: the fields before it have defaults
+    step: DecodeStep
 
     @cached_property
     def problem(self) -> Problem:
         """With the table and the sizes of the step, which may be those of some layers only."""
-        assert self.step is not None  # noqa: S101 - see above
         topic, step = self.worksheet.topic, self.step
         return Problem(topic, self.architecture, step.table, step.sizes, self.worksheet.rows)
 
@@ -66,9 +65,10 @@ class _CacheSheet(Variant):
 
 
 def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the three sides typed for a deck: queries, keys or scores, as `key` says; symbols may be typed for numbers.
+    """Mark the three sides typed for a deck: queries, keys or scores, as `key` says.
 
-    The layer is the variant's with as many key/value heads as `heads` has.
+    The layer is the variant's with as many key/value heads as `heads` has. The sentence about right boxes with empty
+    ones among them is that a deck has three dimensions.
     """
     architecture = replace(variant.architecture, G=heads.count("keys"))
     worksheet = replace(
@@ -79,7 +79,10 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
 
 
 def mark_cache(variant: Variant, text: str) -> AskedBoxes:
-    """Mark the bytes typed for the KV cache of all layers at 16 bits; rounded ones such as 3.9 MB may be right."""
+    """Mark the bytes typed for the KV cache of all layers at 16 bits; rounded ones such as 3.9 MB may be right.
+
+    The sentence on a right answer speaks of cached tokens in place of every token if full windows have dropped some.
+    """
     worksheet = replace(variant.worksheet, topic=costs.TOPIC.key, rows=("cache_16_bit",))
     sheet = _CacheSheet(worksheet, variant.model, variant.tokens, variant.wording)
     right = _("Right: the keys and values of every layer, token and key/value head.")

@@ -31,8 +31,7 @@ MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through 
 class Explanation:
     """A misconception explained. The message of an author's is Markdown.
 
-    figures: pairs of the same figure, left with the misconception's shapes and right with the true ones; only pairs
-    that differ.
+    figures: the pairs of one figure that differ, left with the misconception's shapes and right with the true ones.
     """
 
     misconception: str
@@ -55,8 +54,7 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
 def explain_misconception(variant: Variant, misconception: str) -> Explanation:
     """The text that explains any misconception of the catalogue, with figures if it would change this sheet's answers.
 
-    If it can be held in several ways, the first is drawn. If the sheet cannot show it, there is only the
-    text.
+    If it can be held in several ways, the first is drawn. If the sheet cannot show it, there is only the text.
     """
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, "root")
@@ -76,9 +74,9 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
 
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
-    """What a misconception writes into a blank, in symbols that the sheet reads.
+    """What a misconception writes into a blank, in symbols that the sheet reads; None if these cannot write it.
 
-    None if it cannot be written in these, and for a number alone, except 1.
+    None also for a number without symbols, unless it is 1.
     """
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):
@@ -89,8 +87,7 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
     """A number for every blank as the misconception fills in the sheet, in the way nearest to `values`.
 
-    On a sheet in letters, a wrong number comes with the expression that it stands for, if the sheet's symbols can write
-    it.
+    On a sheet in letters, a wrong number is an Answer with its expression, if the sheet's symbols can write that.
     """
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)

@@ -51,11 +51,11 @@ def _carried_lengths(
 ) -> Iterator[tuple[Blank, Blank | None]]:
     """Yield wrong blanks with the same wrong number as a blank they are computed from, or as a sibling's first mistake.
 
-    Each comes with the blank whose mistake it repeats: None if its length follows from all that it is computed from.
-    `upstream` has for each blank those it is computed from, in the order of computation. Siblings are computed from the
-    same right side. They count because correcting an answer must not cost marks: with queries and keys of 90 rows after
-    an input of 90, both follow; with the input corrected, the queries are the first mistake and the keys repeat it
-    rather than making a second one.
+    Each comes with the blank whose mistake it repeats, the first such source or else sibling; None if no blank that it
+    is computed from has another number typed. `upstream` has for each blank those it is computed from, in the order of
+    computation. Siblings are computed from the same right side. They count because correcting an answer must not cost
+    marks: with queries and keys of 90 rows after an input of 90, both follow; with the input corrected, the queries are
+    the first mistake and the keys repeat it rather than making a second one.
     """
     first_mistakes = list[Blank]()  # wrong, and following from nothing
     for blank, sources in upstream.items():  # in the order of computation
@@ -85,10 +85,11 @@ def _products_of_sides(
 
 
 def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
-    """Yield wrong sides of a view or reshape that fit the other sides as typed; skipped unless all of these are typed.
+    """Yield wrong sides of a view or reshape that fit the other sides as typed, if the merged side is wrong itself.
 
-    A merged side follows if it is the product of its parts. If the side that is split is wrong and the product of its
-    parts, a part follows if it is the only wrong one. Example: of 2048 columns in place of 4096, 32 heads have 64 each.
+    All these sides must be typed, and the merged side be the product of its parts. If the result has the merged side,
+    that follows. If the result has the parts, a part follows if it is the only wrong one. Example: of 2048 columns in
+    place of 4096, 32 heads have 64 each.
     """
     for result, merged_sides in problem.table.merged_sides.items():
         for merged, parts in merged_sides.items():
@@ -105,7 +106,7 @@ def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> 
 def _totals_of_parts(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Yield wrong totals that their formula gives for their parts as typed; none if a part is empty."""
+    """Yield wrong totals that their formula gives for their parts as typed, within rounding, if all parts are."""
     for blank, value in wrong.items():
         total = _total_as_typed(problem, values, blank)
         if total is not None and (value == total or within_rounding(blank, total)):
@@ -115,7 +116,8 @@ def _totals_of_parts(
 def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
     """What the formula of a count that is made from other counts gives for these as typed.
 
-    None for any other blank, if a part is empty, and for a number that isn't whole.
+    Parts that the problem's table does not have are left out. None for any other blank, without parts, if a part is
+    empty, and for a number that isn't whole.
     """
     count = problem.table.askable[blank.tensor]
     if not isinstance(count, Count) or count.made_from is None:
@@ -131,8 +133,7 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
 def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
     """A part of a total as typed, None if its box is empty.
 
-    A part that this sheet does not ask for is the total of its parts as typed, or, if it has no parts, its right
-    number.
+    A part that this sheet does not ask for is the total of its parts as typed, or, without parts, its right number.
     """
     if blank.tensor in problem.asked:
         return values.get(blank)

@@ -147,12 +147,12 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find its mistakes, its diagnosis and, if its worksheet shows any, its first
-    mismatch.
+    """Mark every box of the sheet, and find its mistakes, its diagnosis and, if the worksheet shows it, its mismatch.
 
-    A wrong box that comes from a mistake in another box is follow-through. `answers` are texts by the box's name, such
-    as {'queries.rows': '100'}; a box left out counts as empty. Raises AnswersError for a name that is no box of this
-    sheet.
+    `answers` are texts by the box's name, such as {'queries.rows': '100'}; a box left out counts as empty. Raises
+    AnswersError for a name that is no box of this sheet. A wrong box that comes from a mistake in another box is
+    follow-through. Boxes of a row that is marked together are all right or all wrong. Questions about a program take
+    part in neither mistakes nor follow-through; a choice may still give the diagnosis, if the numbers give none.
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
@@ -212,29 +212,29 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
     """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name.
 
-    The very same report if all kinds are alike. Otherwise each box gets its earlier kind with the message of that kind,
-    a box without an earlier mark is left out, and there is neither a first mismatch nor a diagnosis, because today's
-    may not be what gave the earlier marks.
+    The very same report if all kinds are alike. Otherwise a box whose kind differs gets its earlier kind with the
+    message of that kind, and a box without an earlier kind, or with an unknown one, is left out. There are no mismatch,
+    diagnosis, mistakes and losses then, because today's may not be what gave the earlier marks.
     """
     earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
     earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report
-    marks = {blank: with_kind(variant, blank, report.marks[blank], kind) for blank, kind in earlier_kinds.items()}
+    marks = dict[Blank, Mark]()
+    for blank, kind in earlier_kinds.items():
+        mark = report.marks[blank]
+        other = replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
+        marks[blank] = mark if mark.kind == kind else other
     return Report(marks, report.follow_share, points=report.points)
 
 
 def without_help(report: Report) -> Report:
-    """The report without nudges, diagnosis or mismatch; sentences on unreadable boxes and follow-throughs stay."""
+    """The report's marks, without the messages of wrong boxes; its score stays.
+
+    Diagnosis, mismatch, mistakes and losses are left out; sentences on unreadable boxes and follow-throughs stay.
+    """
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
-
-
-def with_kind(variant: Variant, blank: Blank, mark: Mark, kind: MarkKind) -> Mark:
-    """The mark with another kind and the message of that kind; the same mark if that is its kind already."""
-    if mark.kind == kind:
-        return mark
-    return replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
@@ -253,7 +253,8 @@ def _marks_together(
 ) -> Iterator[tuple[Blank, Mark]]:
     """Yield the marks of boxes that are marked together: all are right or all are wrong, once all can be read.
 
-    Before that, those that could be read say that the others are missing. What is said is said of the first box alone.
+    Before that, those that could be read are unreadable, with a message that the others are missing, and none is
+    yielded for the others. Only the first of these boxes has a message, and a right one none.
     """
     joint = variant.table.askable[row.key]
     filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
@@ -323,7 +324,7 @@ def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -
 
 
 def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
-    """The sentence next to a box: the nudge of a wrong one, what a follow-through earns; "" for others."""
+    """The message of a mark by its kind alone: the nudge of a wrong box, what a follow-through earns; "" for others."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
     return variant.text.nudge(blank) if kind == "wrong" else ""
@@ -378,7 +379,10 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """Return "mask", "residual" or "summand" if both boxes that differ are asked and added, else ""."""
+    """What an operation calls adding, "mask", "residual" or "summand", if the tensors that differ are its operands.
+
+    "" for an operation that does not add, or that has other operands, and if the sheet does not ask for both tensors.
+    """
     made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""

@@ -217,7 +217,7 @@ class HintWriter:
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
     def _next_step(self, blank: Blank) -> str:
-        """The sentence on how to begin with a box whose row has no small case.
+        """The sentence on how to begin with a box for which no right box of the same length can be named.
 
         A side of a tensor: why it, or the tensor whose shape it keeps, is as long as it is. The count of a tensor: that
         its rows and columns come first, or, if both are marked right, what to do with them. Any other: the count's
@@ -282,7 +282,10 @@ class HintWriter:
         return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)
 
     def _sizes(self, blank: Blank) -> str:
-        """The sizes that the right answer takes, in words: the embedding dimension and the head dimension."""
+        """The sizes that the right answer takes, in words: the embedding dimension and the head dimension.
+
+        Only those that the topic's wording lists as stated, in its order; a head dimension as `_stated_for` says.
+        """
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
         named = self.variant.wording.topic_section(self.variant.worksheet.topic, "stated-sizes")
         return self._and(
@@ -304,7 +307,7 @@ class HintWriter:
         return ("d", "H") if is_hidden else (symbol,)
 
     def _size(self, key: str) -> str:
-        """A size in words, or the row of a count by its name."""
+        """A size in words, or as a symbol if the wording has none for it; a row of the table by its name."""
         if key in self.variant.table.askable:
             return self._say("whole", row=self._row(key))
         return self.variant.text.size_in_words(key) or self.variant.notation.symbol(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from app.grading.explanations import mistaken_expression
 from app.misconceptions.predictions import Expectation, expectations
@@ -12,22 +11,24 @@ from app.sheets.variant import Variant
 
 
 def right_texts(variant: Variant) -> dict[str, str]:
-    """The right answer to every box, by the box's name, as a student would type it."""
-    return {box: _right_text(variant, blank) for box, blank in variant.blanks_by_name.items()}
+    """The right answer to every box, by the box's name, as a student would type it: numbers without commas."""
+    written = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
+    return {box: re.sub(r"(?<=\d),(?=\d)", "", text) for box, text in written.items()}  # keeps those of a line of code
 
 
 def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
     """The text of every box by each misconception that shows on the sheet, by its key, in the order of `expectations`.
 
     Boxes that the misconception leaves alone are right. If it can be held in several ways, it is the first. On a sheet
-    in letters, ways that its symbols cannot write are left out.
+    in letters, ways that its symbols cannot write are left out, and boxes that an author wrote out have that text.
     """
     typed_by_author = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     right, sheets = right_texts(variant), dict[str, dict[str, str]]()
     for expected in expectations(variant.problem):
         key = expected.misconception
         own = typed_by_author.get(key, {}) if variant.worksheet.answers == "letters" else {}
-        texts = _wrong_texts(variant, expected, own)
+        boxes = {variant.box(blank): blank for blank in expected.wrong_answers}
+        texts = {box: own.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
         if key not in sheets and all(texts.values()):
             sheets[key] = {**right, **texts}
     return sheets
@@ -36,19 +37,6 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
 def misconception_names(variant: Variant) -> dict[str, str]:
     """The names of the misconceptions that `mistaken_texts` fills the sheet in by, by their keys."""
     return {key: variant.text.misconception_name(key) for key in mistaken_texts(variant)}
-
-
-def _wrong_texts(variant: Variant, expected: Expectation, own: Mapping[str, str]) -> dict[str, str]:
-    """The boxes that a misconception changes; `own` are those that its author has written out.
-
-    A text is "" on a sheet in letters whose symbols cannot write it.
-    """
-    boxes = {variant.box(blank): blank for blank in expected.wrong_answers}
-    return {box: own.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
-
-
-def _right_text(variant: Variant, blank: Blank) -> str:
-    return re.sub(r"(?<=\d),(?=\d)", "", variant.written_answer(blank))  # of a number, not of a line of code
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:

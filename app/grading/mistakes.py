@@ -82,7 +82,11 @@ class _Equation:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _equations(problem: Problem) -> tuple[_Equation, ...]:
-    """Counts of matrices, totals of parts, then views and reshapes, in the order of the table."""
+    """Counts of tensors and totals of parts, in the order of the table, then views and reshapes.
+
+    A merged side is the product of its parts. Of a side that is split, each part has an equation: the whole divided by
+    the other parts.
+    """
     table = problem.table
     equations = list[_Equation]()
     for key, row in table.askable.items():
@@ -209,11 +213,10 @@ class _Sheet:
     within_rounding: WithinRounding
 
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
-        """The causes that cost least: the fewest mistakes or, if boxes have `points`, those that lose the fewest
-        points.
+        """The fewest causes or, if boxes have `points`, those that cost the fewest points.
 
-        Of causes that cost as much, the `diagnosed` misconceptions, then fewer misconceptions. None if they are more
-        than a fifth of the typed boxes, or all boxes are alike.
+        Of causes that cost as much, the `diagnosed` misconceptions are taken, else those with fewer misconceptions.
+        None if even the fewest are more than a fifth of the typed boxes, rounded up, or all boxes have one number.
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
@@ -235,9 +238,10 @@ class _Sheet:
         return sum(points.get(mistake.costs, 1) for mistake in self.mistakes(causes, points))
 
     def held_at_once(self, candidates: Sequence[Expectation]) -> Iterator[tuple[Expectation, ...]]:
-        """The misconceptions that may be held: none, then one of the candidates, then two.
+        """Yield the misconceptions that may be held at once: none, then each candidate, then each pair of candidates.
 
-        With one that transposes, the other one may also explain numbers that are put back where they were meant.
+        Last come pairs of a candidate that transposes with an expectation that is no candidate, but explains the
+        numbers once they are put back where they were meant.
         """
         yield ()
         yield from ((expectation,) for expectation in candidates)
@@ -247,10 +251,10 @@ class _Sheet:
             yield from ((transposing, each) for each in self._candidates(back) if each not in candidates)
 
     def _candidates(self, values: Values) -> list[Expectation]:
-        """The expectations that explain a wrong box; those that give wrong numbers for one box alone are left out.
+        """The expectations that explain wrong boxes of `values`, and those that transpose two tensors or all.
 
-        So are those that explain one box where all others they give wrong numbers for are wrong in other ways: what
-        cannot explain a second box, even if it was corrected, says no more than that this box is wrong.
+        Left out are those for which explained boxes and right boxes that they give wrong numbers for are fewer than
+        two: what cannot explain a second box, even if it was corrected, says no more than that this box is wrong.
         """
         right = self.problem.answers.items() & values.items()
         corrected = {blank for blank, _number in right}
@@ -266,7 +270,12 @@ class _Sheet:
         return list(candidates.values())
 
     def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
-        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes."""
+        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes.
+
+        Boxes that they don't explain are given numbers: one for all boxes of a quantity with the same number, or one
+        for each `silent` box. Of these, those that follow from others, or from counts that the misconceptions give, are
+        left out (`fewest`).
+        """
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
@@ -285,7 +294,7 @@ class _Sheet:
         return causes if causes.number <= most else None
 
     def each_box_alone(self) -> _Causes:
-        """What the wrong boxes come from if no misconception is held, and nothing but totals follows."""
+        """The causes if no misconception is held and each wrong box is one, except totals that follow from others."""
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
@@ -307,7 +316,9 @@ class _Sheet:
     def explained_by(self, held: tuple[Expectation, ...]) -> dict[Blank, Expectation]:
         """The wrong blanks that misconceptions held at once explain, each with the first that does.
 
-        A number that they don't explain in two wrong boxes or more is not explained anywhere.
+        A box is explained by a number that one of them gives; by one that it gives for the box that a number was meant
+        for, if another of them transposes; and, with two, by what is worked out with both. Left out are boxes with a
+        number that two other wrong boxes or more have which are not explained.
         """
         explained = dict[Blank, Expectation]()
         for expectation in held:
@@ -324,11 +335,11 @@ class _Sheet:
         return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
-        """The wrong blanks whose number earns nothing by following: other quantities have it too, or no other number is
-        right.
+        """The wrong blanks whose number earns nothing by following.
 
-        Where at most one number is right, numbers that the misconceptions `held` give count as right. With
-        `transposing`, a number belongs to the quantity of the blank that it was meant for.
+        That is a number that wrong boxes of several quantities have, or besides which no other number is right. Where
+        at most one number is right, numbers that the misconceptions `held` give count as right. With `transposing`, a
+        number belongs to the quantity of the blank that it was meant for.
         """
         sure = self._right_numbers
         if len(sure) <= 1:  # else there is a right number besides any that is typed
@@ -359,10 +370,10 @@ class _Sheet:
         return _quantities(self.problem)[blank]
 
     def fewest(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank], most: int) -> tuple[_Given, ...]:
-        """The given numbers without those that follow from others, and from the `free` ones.
+        """The given numbers without those that follow from others or from the `free` ones.
 
-        A number that only shows in what follows from it takes the place of two given ones or more. That is not tried
-        for many more than `most`.
+        Then, again and again, a number that only shows in what follows from it takes the place of two given ones or
+        more. That is not tried while more than `most` + BRANCHES numbers are left.
         """
         kept = self._without_following(given, free, silent)
         while 1 < len(kept) <= most + BRANCHES and (fewer := self._with_hidden(kept, free, silent)):
@@ -370,9 +381,7 @@ class _Sheet:
         return tuple(kept)
 
     def _without_following(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers without those that follow from the rest and the `free` ones, left out one by one, the last
-        first.
-        """
+        """The given numbers without those that follow from the rest and the `free` ones, left out from the last on."""
         kept = given
         for each in self._following(given, (*given, *free), silent):
             others = [other for other in kept if other is not each]
@@ -381,14 +390,18 @@ class _Sheet:
         return kept
 
     def _following(self, given: Iterable[_Given], sources: Iterable[_Given], silent: Set[Blank]) -> list[_Given]:
-        """Those of the given numbers that equations make of the sources, the last first."""
+        """The given numbers that equations make of the sources, the last first; none with a `silent` box among them."""
         results = _results(self.problem)
         possible = [each for each in given if each.quantity in results and silent.isdisjoint(each.boxes)]
         worked_out = self.led_to(sources) if possible else {}
         return [each for each in reversed(possible) if self.is_among(each, worked_out)]
 
     def _with_hidden(self, kept: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """Fewer given numbers, one of which shows only in what follows from it; empty if there are none."""
+        """Fewer given numbers than `kept`, the first of which shows only in what follows from it; [] if none are found.
+
+        It is looked for among the numbers that a kept one may have been worked out from, in up to STEPS_BACK steps, and
+        must lead to two kept ones. Numbers with a `silent` box are not traced back.
+        """
         frontier = [each for each in kept if each.quantity in _results(self.problem) and silent.isdisjoint(each.boxes)]
         tried = set[_Given]()
         for _step in range(STEPS_BACK if len(frontier) > 1 else 0):
@@ -405,7 +418,7 @@ class _Sheet:
         """The wrong numbers from which an equation gives the given count; the other numbers in it are right, or as
         typed.
 
-        There are none for a side: only a count comes from a number that others come from, too.
+        None for a side: only a count comes from a number that others come from, too.
         """
         right = _right_numbers(self.problem)
         for equation in _equations(self.problem):
@@ -450,17 +463,16 @@ class _Sheet:
     def mistakes(self, causes: _Causes, points: Mapping[Blank, int]) -> list[Mistake]:
         """The causes as mistakes, misconceptions first; a cause without a box is left out.
 
-        A box that follows from causes belongs to the first that leads to it alone, or else to the first of all.
+        A misconception has the boxes that it explains, or, if others explain them all and it transposes, one of theirs
+        that it moves. Any other wrong box belongs to the first cause that leads to its number alone, or else to the
+        first of all.
         """
         explained = self.explained_by(causes.held)
         groups: list[list[Blank]] = [
             *([blank for blank in explained if explained[blank] is each] for each in causes.held),
             *(list(each.boxes) for each in causes.given),
         ]
-        seeds = [
-            *(self.expected_by(each) for each in causes.held),
-            *([each] for each in causes.given),
-        ]
+        seeds = [*(self.expected_by(each) for each in causes.held), *([each] for each in causes.given)]
         for at, each in enumerate(causes.held):
             if not groups[at]:  # one that transposes, where others explain what it predicts: the boxes that it moves
                 _move_one(each, groups, at)

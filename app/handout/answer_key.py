@@ -24,11 +24,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
     to typeset; "wrong" has the likely wrong shapes with the misconceptions that lead to them.
     """
     return [
-        {
-            "blanks": _filled_boxes(variant, row),
-            "reason": _reason(variant, row),
-            "wrong": _wrong_shapes(variant, row),
-        }
+        {"blanks": _filled_boxes(variant, row), "reason": _reason(variant, row), "wrong": _wrong_shapes(variant, row)}
         for row in variant.rows
     ]
 
@@ -39,11 +35,6 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
     splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}
     return [{"symbol": splitter.expression(symbol), "number": number} for symbol, number in written.items()]
-
-
-def answer_text(variant: Variant, blank: Blank) -> str:
-    """The right answer of a box: a number such as "4,096", or symbols on a sheet that is answered in symbols."""
-    return variant.written_answer(blank)
 
 
 def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
@@ -95,7 +86,10 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
 
 
 def _shape_text(variant: Variant, row: Row, numbers: tuple[int, ...]) -> str:
-    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7"; of a choice, it."""
+    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7".
+
+    The number of a choice is the label of that option.
+    """
     if row.fields == ("choice",):
         return option_label(variant, row.key, numbers[0])
     sides = [number for number, field in zip(numbers, row.fields, strict=True) if field != "count"]

@@ -16,7 +16,7 @@ from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
 from app.figures.sheet_figures import draw_figures
 from app.figures.typed_shapes import Answers
-from app.handout.answer_key import answer_text, key_rows, used_sizes
+from app.handout.answer_key import key_rows, used_sizes
 from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line
 from app.handout.pdf_binder import MAX_DOCUMENTS
@@ -163,8 +163,7 @@ def _document(
 ) -> TypstData:
     """One document with what is given of sheets, table and keys; what is not given is empty.
 
-    Each variant of `sheets` is in "variants" once, and each sheet has the index of its variant. `names` are printed in
-    table and keys.
+    Each variant of `sheets` is in "variants" once; each sheet has its index. `names` are printed in table and keys.
     """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     indexes = {code: index for index, code in enumerate(variants)}
@@ -342,7 +341,9 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
     """What a question about a program has on paper: options to tick, boxes, or a line to write code on.
 
-    In the question for the wrong line, options are line numbers, and "none" comes last. Without a row it is a line.
+    Options are numbered; in the question for the wrong line, they are line numbers, and "none" comes last. A joint
+    answer with nothing printed between its parts has a box for each part. Anything else, such as a pattern, has a line,
+    and so has no row at all.
     """
     asked = variant.table.askable[row.key] if variant and row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
@@ -356,7 +357,11 @@ def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
 
 
 def _program(variant: Variant) -> TypstData | None:
-    """The program of a sheet with what goes in and what happened; None on a sheet without one."""
+    """The program of a sheet with what goes in and what happened; None on a sheet without one.
+
+    What happened is the line that stops the program and torch's message; without an error, the witness, if the case has
+    one: its caption and cells.
+    """
     if (code := code_shown(variant)) is None:
         return None
     stops = f"{code.caption} {_('Line {line} stops the program:').format(line=code.stops)}".strip()
@@ -365,7 +370,7 @@ def _program(variant: Variant) -> TypstData | None:
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """The sentence that says what to fill in; if in symbols, they are typeset as such, except "a", the article."""
+    """The sentence that says what to fill in; on a sheet in letters with its symbols set, except "a", the article."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
@@ -392,8 +397,7 @@ def _qr_svg(link: str) -> str:
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
     """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
 
-    "pulled" has the heads that are drawn pulled out of their matrix. Only with `has_labels` does the frame leave room
-    for labels.
+    "pulled" has the heads that are drawn pulled out of their matrix. The frame has room for labels if it `has_labels`.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {
@@ -510,7 +514,7 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
         {
             "code": v.code,
             "names": names.get(v.code, []),
-            "numbers": [answer_text(v, blank) if blank in v.problem.answers else "–" for blank in blanks],
+            "numbers": [v.written_answer(blank) if blank in v.problem.answers else "–" for blank in blanks],
         }
         for v in variants
     ]

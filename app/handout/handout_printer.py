@@ -15,10 +15,10 @@ from app.handout.options import HandoutError, HandoutOptions, printable_line
 from app.handout.print_child import (
     MakeSheets,
     PrintTask,
-    check_task,
+    find_letters_without_font,
     pdf_task,
     preview_data,
-    preview_task,
+    render_preview,
     serve_print_tasks,
 )
 from app.handout.sheet_plan import check_version_count, plan_sheets
@@ -130,8 +130,8 @@ class HandoutPrinter:
 
         Raises HandoutError and PrinterBusyError.
         """
-        check = check_task(font_check_document(names, printable_line(options.course)))
-        missing = self._ask_while_browser_waits(check, client)
+        document = font_check_document(names, printable_line(options.course))
+        missing = self._ask_while_browser_waits(partial(find_letters_without_font, document), client)
         return missing_letters_note(missing) if missing else ""
 
     def print_large(
@@ -166,14 +166,16 @@ class HandoutPrinter:
 
     def _render_preview(self, preview: _Preview) -> tuple[bytes, ...]:
         """Typeset the pages of `preview` without looking into the cache."""
-        pages: tuple[bytes, ...] = self._ask_while_browser_waits(preview_task(preview.data), preview.client)
+        task = partial(render_preview, preview.data)
+        pages: tuple[bytes, ...] = self._ask_while_browser_waits(task, preview.client)
         return pages
 
     def _ask_while_browser_waits(self, task: PrintTask, client: Client) -> Any:
-        """The result of a task of the child for previews; raises what the task raises, PrinterBusyError, HandoutError.
+        """The result of a task of the child for previews, done in the client's turn; raises what the task raises.
 
-        It is busy where as many wait as may, of everybody or of this client, where its turn does not come within
-        MAX_REQUEST_WAIT_S, and where it is a visitor's and a member waits for it too long.
+        Raises PrinterBusyError if as many requests wait as may, of everybody or of this client, if the turn does not
+        come within MAX_REQUEST_WAIT_S, and if it is a visitor's and a member has waited for it too long. Raises it too
+        if the child is lost, and HandoutError if the child takes too long or too much memory.
         """
         give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
 
@@ -211,9 +213,7 @@ def _result(answer: Message) -> Any:
 
 @contextmanager
 def _sentences_for_failures() -> Iterator[None]:
-    """Raise HandoutError if the child was killed for its time or memory, PrinterBusyError if it was lost; each with a
-    sentence.
-    """
+    """Raise HandoutError, with a sentence, if the child was killed for its time or memory, PrinterBusyError if lost."""
     try:
         yield
     except ChildTooLarge:

@@ -106,8 +106,8 @@ def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
         raise HandoutError(problem.format(name=name, chosen=chosen[:40], choices=", ".join(choices)))
 
 
-def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: str = "") -> str:
-    """The text cleaned by `clean_line`; raises HandoutError if more than `max_length` characters remain.
+def printable_line(text: str, *, field: str = "") -> str:
+    """The text cleaned by `clean_line`; raises HandoutError if more than MAX_PRINTED_LINE_LENGTH characters remain.
 
     `field` is the form's field that the error names.
 
@@ -115,7 +115,7 @@ def printable_line(text: str, max_length: int = MAX_PRINTED_LINE_LENGTH, field: 
         printable_line("COS\\n597\\x07")  # "COS 597"
     """
     line = clean_line(text)
-    if len(line) > max_length:
+    if len(line) > MAX_PRINTED_LINE_LENGTH:
         problem = _("“{start}…” has {length:,} characters: shorten it to {most} at most, so that it fits on one line.")
-        raise HandoutError(problem.format(start=line[:30], length=len(line), most=max_length), field)
+        raise HandoutError(problem.format(start=line[:30], length=len(line), most=MAX_PRINTED_LINE_LENGTH), field)
     return line

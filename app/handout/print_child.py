@@ -58,14 +58,18 @@ def preview_data(library: Library, options: HandoutOptions, tickets: Mapping[str
     return json.dumps([document() for document in documents], ensure_ascii=False)
 
 
-def preview_task(data: str) -> PrintTask:
-    """The task that returns the first PREVIEW_PAGES pages of `preview_data` as SVG."""
-    return partial(_render_preview, json.loads(data))
+def render_preview(data: str, renderer: TypstRenderer, _report: ReportProgress) -> tuple[bytes, ...]:
+    """The first PREVIEW_PAGES pages of `preview_data`, in order, as SVG; documents after these are not typeset."""
+    pages = list[bytes]()
+    for document in json.loads(data):
+        if len(pages) < PREVIEW_PAGES:
+            pages += renderer.render_svg_pages(document)
+    return tuple(pages[:PREVIEW_PAGES])
 
 
-def check_task(data: TypstData) -> PrintTask:
-    """The task that typesets one document and returns the letters in it that no font has."""
-    return partial(_check, data)
+def find_letters_without_font(data: TypstData, renderer: TypstRenderer, _report: ReportProgress) -> str:
+    """Typeset one document, and return the letters in it that no font has."""
+    return renderer.find_missing_letters(data)
 
 
 def pdf_task(
@@ -74,21 +78,6 @@ def pdf_task(
     """The task that makes a PDF and returns it; the child plans the sheets, in the language that is spoken now."""
     render = partial(_render_handout, options, make_sheets, tickets, base_url)
     return partial(in_language, language(), render)
-
-
-def _render_preview(
-    documents: Sequence[TypstData], renderer: TypstRenderer, _report: ReportProgress
-) -> tuple[bytes, ...]:
-    """The first PREVIEW_PAGES pages of the documents, one after the other, as SVG."""
-    pages = list[bytes]()
-    for data in documents:
-        if len(pages) < PREVIEW_PAGES:
-            pages += renderer.render_svg_pages(data)
-    return tuple(pages[:PREVIEW_PAGES])
-
-
-def _check(data: TypstData, renderer: TypstRenderer, _report: ReportProgress) -> str:
-    return renderer.find_missing_letters(data)
 
 
 def _render_handout(

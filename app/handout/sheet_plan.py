@@ -64,7 +64,7 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
 def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:
-    """A sheet for each name, with a seed of the name and how often it came before; then `progress` is called."""
+    """A sheet for each name, seeded by the name and by how often it came before; `progress` is called after each."""
     occurrences = Counter[str]()
     sheets = list[HandoutSheet]()
     for name in names:

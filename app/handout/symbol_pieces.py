@@ -44,7 +44,7 @@ class SymbolSplitter:
         return {"base": base.replace("'", "′"), "below": below}
 
 
-def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...] = ()) -> list[Piece]:
+def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...]) -> list[Piece]:
     """How the number of a dim is worked out, as pieces: its symbols, then the same in numbers if that adds anything.
 
     Sizes that have one name in this model, such as G and H without grouped queries, are one symbol. A sum of more than
@@ -63,10 +63,10 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
 
 
 def _in_numbers(variant: Variant, dim: Expression) -> str:
-    """The dim with its sizes as numbers, such as "32 · 128 + 1".
+    """The dim with its sizes as numbers, such as "32 · 128 + 1", negative terms last.
 
-    Negative terms come last. Two cases differ: a single symbol becomes "4,096/32 = 128" if it is a head dimension that
-    is d/H, else "", and a plain number becomes "".
+    A single symbol, with no factor and no divisor, becomes "4,096/32 = 128" if it is a head dimension that is d/H, else
+    "". A plain number becomes "".
     """
     terms = sorted(dim.terms, key=lambda term: term.factor < 0)
     if not dim.symbols:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.grading.grade import grade
-from app.handout.answer_key import answer_text
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -67,7 +66,7 @@ def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(workshe
     If nothing else breaks, the sentence says which size both are.
     """
     variant = LIBRARY.variant(worksheet)
-    right = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
+    right = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
     for tensor in {blank.tensor for blank in variant.blanks}:
         sides = [variant.box(blank) for blank in variant.blanks if blank.tensor == tensor]
         for box, other in pairwise(sides):
@@ -101,7 +100,7 @@ ADDED = [
 def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
     """The misconception that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
     left, right = Blank("input", "columns"), Blank("output", "columns")
-    answers = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
+    answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
     wrong = "d/h" if variant.worksheet.answers == "letters" else str(mixed(variant))
     report = grade(variant, answers | {variant.box(right): wrong})
     assert report.first_mismatch is not None
@@ -140,7 +139,7 @@ def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
     for variant, result, _left, right in SUMS:
         side = Blank(right, "columns")
         letters = variant.worksheet.answers == "letters"
-        answers = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
+        answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
         wrong = "7*d" if letters else str(7 * variant.answer(side))
         mismatch = grade(variant, answers | {variant.box(side): wrong}).first_mismatch
         assert mismatch is not None

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import AnswersError, grade, with_kept_marks
-from app.handout.answer_key import answer_text
 from app.shapes.table import Blank
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.library import Library
@@ -44,7 +43,7 @@ def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
     """In numbers and symbols, alone and in all counts: it is drawn, and no message says that a count is above 0."""
     variant = LIBRARY.variant(worksheet)
     counts = [blank for blank in variant.blanks if blank.field == "count"]
-    right = {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks}
+    right = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
     for zeros in ([each] for each in counts) if len(counts) < 2 else (counts, *([each] for each in counts)):
         answers = right | {str(blank): "0" for blank in zeros}
         report = grade(variant, answers)
@@ -207,7 +206,7 @@ def test_whatever_an_author_sets_the_own_key_is_all_right(seed: int) -> None:
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     assume(not library.refusal("mine", worksheet.model))  # letters, for answers that symbols cannot say
     variant = library.variant("mine")
-    report = grade(variant, {variant.box(blank): answer_text(variant, blank) for blank in variant.blanks})
+    report = grade(variant, {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks})
     assert report.complete
     assert report.score == report.out_of == variant.best_score > 0
     assert (report.diagnosis, report.first_mismatch) == (None, None)

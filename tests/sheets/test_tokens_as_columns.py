@@ -12,7 +12,6 @@ import pytest
 from app.classes.student_sheet import stored_marks
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import grade, with_kept_marks
-from app.handout.answer_key import answer_text
 from app.misconceptions.predictions import expectations
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
@@ -78,7 +77,7 @@ def test_boxes_keep_their_names_and_stand_for_the_other_side(sheet: Worksheet) -
     assert list(as_rows.blanks_by_name) == list(as_columns.blanks_by_name)
     for box, blank in as_columns.blanks_by_name.items():
         assert (as_columns.box(blank), as_rows.box(blank.transposed)) == (box, box)
-        report = grade(as_columns, {box: answer_text(as_columns, blank)})
+        report = grade(as_columns, {box: as_columns.written_answer(blank)})
         given: Any = report.as_json(as_columns)["marks"]
         stored = stored_marks(as_columns, report).marks
         assert {name for name, mark in given.items() if mark["mark"] == "right"} == {box}

@@ -47,9 +47,9 @@ class DeckSides:
 
 
 def deck_sides(pen: Pen, tensor: str) -> DeckSides:
-    """What each side of a tensor counts in a drawing: texts, cards, rows, columns.
+    """What each side of a tensor counts in a drawing: its last two sides rows and columns, the one before them cards.
 
-    The first side counts texts if the topic has a batch and the tensor is no parameter.
+    The first side before the rows counts texts instead if the topic has a batch and the tensor is no parameter.
     """
     *before, rows, columns = pen.shapes.table[tensor].sides
     is_batched = TOPICS[pen.shapes.variant.worksheet.topic].batched and not pen.shapes.table[tensor].parameter
@@ -94,12 +94,13 @@ class Deck:
         return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)  # of the last card
 
 
-def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -> Deck:
+def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
     """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet.
 
-    `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size. At
-    most MOST_CARDS cards and MOST_TEXTS decks are drawn, and fewer if they would be too close; the deck is then marked
-    as thinned. `products` are the results that it takes part in.
+    `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size, of
+    up to three cards and two texts. Cards are as deep in px as their number is on the scale, half of that if the tensor
+    has texts, and a single card has no depth. At most MOST_CARDS cards are drawn, fewer if they would be closer than
+    MIN_CARD_PX, and at most MOST_TEXTS texts; a deck with more is marked as thinned. It takes part in `products`.
     """
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (
@@ -125,7 +126,8 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool = False) -
 def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
     """Yield the indices of the cards behind the front one that belong to every second group of query heads.
 
-    None if the model has no groups or one, if fewer cards than groups are drawn, or if the cards do not count heads.
+    None unless the cards count H or G alone, at least as many are drawn as there are groups, and the model has more
+    than one group and fewer than heads. The cards that are drawn are divided evenly among the groups.
     """
     groups, heads = pen.shapes.variant.sizes["G"], pen.shapes.variant.sizes["H"]
     if sides.cards is None or not (1 < groups < heads) or count < groups:
@@ -142,9 +144,10 @@ def with_edges(
 ) -> Deck:
     """The deck with a label at each of `sides`; entries whose blank is None are skipped.
 
-    The name of what a side counts is written only if `shown` is "label" and the name is not in `named`; names written
-    are added to `named`. The letter of a card that is too small to hold it goes with the label of the "under" side if
-    `sides` has one, else above the deck.
+    Each entry is a blank, the side of the front card, and how much is shown. The name of what a side counts is written
+    only if that is "label" and the name is not in `named`; names written are added to `named`. "under" is drawn as
+    "below". The letter of a card that is too small to hold it goes with the label of the "under" side if `sides` has
+    one, else above the deck.
     """
     edges, box = list[Edge](), deck.box
     letter = "" if box.letter_fits else box.symbol

@@ -33,35 +33,28 @@ def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator
     Otherwise it is at the shorter one; a pair of which neither is drawn has none. A side that merges others is compared
     with their product, which is drawn at the last of them.
     """
-    shapes = pen.shapes
+    shapes, deck_of = pen.shapes, {deck.box.tensor: deck for deck in reversed(decks)}  # the first of a tensor
     for mismatch in shapes.mismatches_in(plan.results):
-        first, second = mismatch.left, mismatch.right
-        sides = [(shapes.lengths[first], first, shapes.label(first))]
-        if mismatch.parts:  # the last of them stands for their product
-            product = prod(shapes.lengths[part] for part in mismatch.parts)
-            sides.append((product, second, " · ".join(map(shapes.label, mismatch.parts))))
-        else:
-            sides.append((shapes.lengths[second], second, shapes.label(second)))
-        (short, _, shorter), (long, side, longer) = sorted(sides, key=lambda each: each[0])
-        if not _deck_with(side, decks):
-            side = first if side == second else second
-        if _deck_with(side, decks):
+        parts = mismatch.parts or (mismatch.right,)  # of merged sides, the last stands for their product
+        product = prod(shapes.lengths[part] for part in parts)
+        sides = [
+            (shapes.lengths[mismatch.left], mismatch.left, shapes.label(mismatch.left)),
+            (product, mismatch.right, " · ".join(map(shapes.label, parts))),
+        ]
+        (short, other, shorter), (long, side, longer) = sorted(sides, key=lambda each: each[0])
+        drawn = next((blank for blank in (side, other) if blank.tensor in deck_of), None)
+        if drawn:
             share = pen.sizes.scale.px(short) / pen.sizes.scale.px(long)
-            yield _bracket(_drawn(side, decks), share, f"{longer} ≠ {shorter}", mismatch.at)
+            yield _bracket(_drawn(drawn, deck_of[drawn.tensor]), share, f"{longer} ≠ {shorter}", mismatch.at)
 
 
-def _deck_with(blank: Blank, decks: Sequence[Deck]) -> Deck | None:
-    return next((deck for deck in decks if deck.box.tensor == blank.tensor), None)
+def _drawn(blank: Blank, deck: Deck) -> _DrawnSide:
+    """The line along which a side of a deck can have a bracket, AWAY_PX from the cards.
 
-
-def _drawn(blank: Blank, decks: Sequence[Deck]) -> _DrawnSide:
-    """The line along which a side can have a bracket.
-
-    A number of cards or texts has it along the cards behind, on their free side. The columns have it below the front
-    card and the rows left of it, or the other way round if the card is transposed.
+    A number of cards or texts has it along the cards behind: at their lower right corners if the side's label is there,
+    else at their upper left corners. The columns have it below the front card and the rows left of it, or the other way
+    round if the card is transposed.
     """
-    deck = _deck_with(blank, decks)
-    assert deck is not None  # noqa: S101 - asked by deck_brackets
     rect = deck.box.rect
     if blank in (deck.sides.cards, deck.sides.texts):
         edge = next((e for e in deck.edges if e.blank == blank), None)

@@ -86,27 +86,28 @@ class _DeckFigure:
     # Places
 
     def _place_step(self, key: str, sign_text: str, of: str) -> None:
-        """Place a deck right of everything placed so far, after a sign that belongs to the result `of`.
+        """Place the deck of `key` right of everything placed so far, after a sign that belongs to the result `of`.
 
-        After an arrow are the words of the function that makes it.
+        It is labelled at all outer sides. Above an arrow is the name of the function that makes the tensor, cut after
+        each "_", where a line may break: ('repeat_', 'interleave').
         """
         deck = self._deck(key)
         deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
         right = max(rect.right for each in (*self.placed.values(), *self.above.values()) for rect in each.rects)
         before = self.placed[self._operands(of)[0]]
         y = -min(before.box.rect.height, deck.box.rect.height) / 2
-        sign = Sign(sign_text, Point(0.0, y), of, words=self._words(key) if sign_text == "→" else ())
+        made_by = self.pen.shapes.table[key].made_by
+        words = re.findall(r"[^_]+_?", made_by.call) if made_by and sign_text == "→" else ()
+        sign = Sign(sign_text, Point(0.0, y), of, words=tuple(words))
         width = sign.text_box.width
         self.signs.append(sign.moved(right + STEP_GAP_PX + width / 2, 0.0))
         self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
 
-    def _words(self, key: str) -> tuple[str, ...]:
-        """The name of the function that makes a tensor, cut where a line may break: ('repeat_', 'interleave')."""
-        made_by = self.pen.shapes.table[key].made_by
-        return tuple(re.findall(r"[^_]+_?", made_by.call)) if made_by else ()
-
     def _place_product(self, key: str, operand: str) -> None:
-        """Place a result right of its left operand, as far as labels need, with its right operand above it."""
+        """Place a result right of its left operand, with its right operand above it, as deep as its own cards need.
+
+        It is moved further right if it or one of its labels would touch a label of the left operand.
+        """
         left = self.placed[self._operands(key)[0]]
         result, right = self._deck(key), self._deck(operand, transposed=self.pen.sizes.is_drawn_transposed(key))
         result = with_edges(self.pen, result, self._in_corner(key, result), self.named)
@@ -134,9 +135,7 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The labelled sides of a result in the corner between two decks; that of the number of texts only if it
-        differs.
-        """
+        """The sides of a result in the corner between two decks, all labelled, except texts: see `_if_mismatched`."""
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),
@@ -146,9 +145,9 @@ class _DeckFigure:
         ]
 
     def _if_mismatched(self, result: str, blank: Blank | None) -> EdgeShown:
-        """Return "label" if another side of the product should be equal to this one and is not, else "focus".
+        """Return "label" if another known side of the product should be equal to this one and is not, else "focus".
 
-        If the drawing must not give mismatches away, every typed side of an asked tensor has its label.
+        If the drawing compares nothing, "label" for every known side of a tensor that the sheet asks for.
         """
         shapes = self.pen.shapes
         if not shapes.shows_mismatches:
@@ -160,8 +159,7 @@ class _DeckFigure:
     def _arc(self, key: str) -> Arc:
         """The arc of a product, from the left deck's columns to the right deck's inner side.
 
-        It is marked if the two differ, and then begins and ends where the longer one exceeds the shorter; it is open if
-        one of them has no length.
+        If the two differ, it is a mismatch and goes only as far as the shorter one; it is open if one is not known.
         """
         left, right = self.placed[self._operands(key)[0]], self.above[key]
         inner = (left.sides.columns, right.sides.columns if right.box.transposed else right.sides.rows)
@@ -177,9 +175,9 @@ class _DeckFigure:
     # What is worked on, and where to look
 
     def _frames(self, sketch: Sketch) -> Iterator[tuple[str, Rect]]:
-        """Yield each result with the rectangle around it, its operands, their labels, and its signs and brackets.
+        """Yield each result with the part of the drawing to look at, and the figure's left deck with the first of them.
 
-        The left deck of the figure has that of the first result.
+        It is the `view_of` the result, its operands, their labels, and the signs and brackets of this product.
         """
         for at, key in enumerate(self.plan.results):
             decks = [self.placed[key], self.placed[self._operands(key)[0]]]
@@ -198,7 +196,10 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck outside a product's corner; `has_arc`, above it, moves the columns' label."""
+    """The sides of a deck outside a product's corner, all labelled: cards, rows, columns and texts.
+
+    With `has_arc`, an arc above the deck, the columns are labelled "under", with the letter that has no room inside.
+    """
     sides = deck.sides
     return [
         (sides.cards, "upper", "label"),

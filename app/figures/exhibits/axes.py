@@ -29,8 +29,7 @@ DECODER_WORDS = ("La", "capitale", "de", "la", "France", "est")  # what a decode
 class DrawnAxis:
     """One side of a matrix: its length, also as text and in px, the colour and name of what it counts, and its cells.
 
-    Example: 100 tokens: text "100", name "tokens", names of cells The, capital … Paris, ⋯. On a sheet in letters the
-    text is "N".
+    Example: 100 tokens: text "100" ("N" on a sheet in letters), name "tokens", names of cells The, capital … Paris.
     """
 
     length: int
@@ -41,7 +40,7 @@ class DrawnAxis:
     cell_names: tuple[str, ...]
 
     def spoken_name(self, cell: int) -> str:
-        """A cell's name in a sentence: “France” in quotation marks; 2, and "the new token", without."""
+        """A cell's name in a sentence: “France” in quotation marks; a number as it is; "the new token" for that."""
         name = self.cell_names[cell]
         return _("the new token") if name == _("new token") else name if name.isdecimal() else f"“{name}”"
 
@@ -49,7 +48,7 @@ class DrawnAxis:
     def label_lines(self) -> tuple[str, ...]:
         """What it counts on one line, '100 tokens'; a name of several words on two: '1500 encoder' and 'tokens'.
 
-        A length in letters is on a line before the name.
+        A length in letters is on a line before the name. Without a name there is only the length.
         """
         if not self.name or not self.text.replace(",", "").isdecimal():
             return tuple(filter(None, (self.text, self.name)))
@@ -63,7 +62,7 @@ class DrawnAxis:
 
     @property
     def names(self) -> tuple[tuple[float, str], ...]:
-        """The middle of each cell with its name, and of the rest with ⋯."""
+        """The middle of each named cell with its name, and, if not all are named, of the rest of the axis with ⋯."""
         named = [(CELL_PX * (cell + 0.5), name) for cell, name in enumerate(self.cell_names)]
         rest = CELL_PX * len(self.cell_names)
         return (*named, *([((rest + self.px) / 2, "⋯")] if self.length > len(self.cell_names) else []))
@@ -91,8 +90,10 @@ def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
 def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> DrawnAxis:
     """A side of a matrix with its length, coloured and named after what that length counts in this model.
 
-    `cells` is how many cells long each length is drawn. The first tokens of a text are named by words (of the decoder
-    for M), a new token as such, and the first of anything else by numbers from 1.
+    `cells` is how many cells long each length is drawn. The wording names sizes that count tokens, V or E; other sizes
+    are "features", and a length that is no size has no name. At most the first six cells have names. For N tokens of a
+    model that reads text and for M tokens these are words, for M of another sentence; for a single new token "new
+    token"; for anything else numbers from 1.
     """
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)

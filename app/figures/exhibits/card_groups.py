@@ -26,7 +26,7 @@ class CardGroups:
 
     @cached_property
     def cards(self) -> Cards:
-        """The layer's cards, made narrow enough for LEAST_IN_GROUP cards of a group to be fanned out."""
+        """The layer's cards, made narrow enough to fan out LEAST_IN_GROUP cards of a group, or all if it has fewer."""
         steps = min(LEAST_IN_GROUP, self.layer.heads.shared_by) - 1
         return replace(self.layer, widest=min(self.layer.widest, self._room - LEAST_STEP * steps))
 
@@ -38,7 +38,11 @@ class CardGroups:
 
     @cached_property
     def columns(self) -> dict[int, float]:
-        """The left end of each group, by its key card, with room for a sign between groups that are not neighbours."""
+        """The left end of each group, by its key card, at equal steps over ROOM.
+
+        Before a group whose key/value head does not follow the one before, or is not the first, there is half a step
+        more, for a sign.
+        """
         slots = dict[int, float]()
         slot = 0.0
         for before, head in pairwise([-1, *self.key_cards]):
@@ -60,10 +64,10 @@ class CardGroups:
         yield from self.cards.cards(key, [(head, x, y)], state, labelled=True)
 
     def fan(self, key: str, key_head: int, y: float, state: str = "", on_top: int | None = None) -> Iterator[Part]:
-        """Yield the cards that read one key/value head, as far as there is room; the last head, or `on_top`, is on top.
+        """Yield the cards of `key` whose heads read one key/value head, `fanned` of them from the back to the front.
 
-        If there are more, the first of the others are drawn. With `on_top`, that card is marked "now" and `state` is
-        ignored.
+        The first card is at height `y`. The last head, or `on_top`, is in front, and behind it are the first of the
+        others. With `on_top`, that card is marked "now" and `state` is ignored.
         """
         step, fall = self._fan(key)
         top = self.cards.heads.readers_of(key_head)[-1] if on_top is None else on_top
@@ -88,7 +92,10 @@ class CardGroups:
         return min((b - a for a, b in pairwise(self.columns.values())), default=ROOM) - BETWEEN_GROUPS
 
     def _fan(self, key: str) -> tuple[float, float]:
-        """How far each card of a group is right of the one before it and below it, as there is room."""
+        """How far each card of a group is right of the one before it, at most 13 px, and below it, at most 3 px.
+
+        Both are less if a group has no room for that, or would fall more than MOST_FALL.
+        """
         gaps = max(self.fanned - 1, 1)
         return (min(13.0, (self._room - self.cards.width(key)) / gaps), min(3.0, MOST_FALL / gaps))
 

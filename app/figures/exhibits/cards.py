@@ -51,7 +51,7 @@ class Cards:
         return CARD_HEIGHT if self.heads.table[key].role == "score" else self.card_width
 
     def shown(self, key: str) -> list[int | None]:
-        """The heads that are drawn, in order; of more than MOST_STRIPES the first and last few around two None."""
+        """The heads that are drawn, in order; of more than MOST_STRIPES the first and last 15 around two None."""
         count = self.heads.count(key)
         if count <= MOST_STRIPES:
             return list(range(count))
@@ -82,7 +82,7 @@ class Cards:
         """Yield cards of heads at their upper left corners, with the head's number on the last, or all if `labelled`.
 
         `placed` are (head, x, y); a head of None is skipped. `state` is added to their classes, `prefix` goes before
-        their keys.
+        their keys, which without it are those of the stripes.
         """
         css = f"matrix {self.heads.table[key].role} card {state}".strip()
         width = self.width(key)

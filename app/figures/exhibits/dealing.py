@@ -23,9 +23,10 @@ class Dealing:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The query heads that the visitor is asked for, in order: one of the second group, the last, the middle one.
+        """The query heads that the visitor is asked for: in the middle of the second group, the last, the middle one.
 
-        Each once, so that a layer with few heads has fewer rounds.
+        They are asked for in this order, each once, so that a layer with few heads has fewer rounds. With a single
+        group, the first is the last head, too.
         """
         count, shared = self.heads.count("queries"), self.heads.shared_by
         return tuple(dict.fromkeys(min(count - 1, head) for head in (shared + shared // 2, count - 1, count // 2)))
@@ -55,8 +56,8 @@ class Dealing:
     def key_cards(self) -> tuple[int, ...]:
         """The key/value heads that are drawn as cards, in order: all, unless there are more than MOST_GROUPS.
 
-        Then MOST_GROUPS - 1 are drawn: the first, those asked for, those after and before these, then others from the
-        first on.
+        Then MOST_GROUPS - 1 are drawn: the first, those that the asked query heads read, those after these, those
+        before these, then others from the first on, as far as there is room.
         """
         count = self.heads.count("keys")
         asked_cards = [self.heads.read_by(head) for head in self.rounds]

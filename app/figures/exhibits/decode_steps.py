@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from app.models.architecture import Architecture, LayerRun
+from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
 from app.topics.decode_costs import flops_with_cache, flops_without_cache, recomputed_flops, step_flops
 from app.topics.decode_step import DECODE_STEP
@@ -75,11 +75,12 @@ class DecodeStep:
 
 
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
-    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key.
+    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key, in order.
 
-    Of the first tokens, none comes after that one more. The last step is left out without a window, or if no text of
-    this model reaches it. If only some layers have a window, and it is longer than `tokens`, their step comes last.
-    Raises TopicError for a model or a number of tokens that the topic is not true of.
+    Each is there once, and of the first tokens none comes after the one more. The step that drops a key is left out if
+    not all layers have the same window, or if no text of this model reaches it. If only some layers have a window, and
+    it is longer than `tokens`, their step comes last. Raises TopicError for a model or a number of tokens that the
+    topic is not true of.
     """
     require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
@@ -106,20 +107,16 @@ def _step(architecture: Architecture, cached: int) -> DecodeStep:
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
     """Yield the step at which layers with a sliding window drop their oldest key while others keep all.
 
-    Nothing if no layer or every layer has a window, if windows differ, if there are already as many `tokens` as the
-    window, or if the model's context ends before.
+    Its table is that of a model in which all layers have this window; `layers` says how many do. Nothing if no layer or
+    every layer has a window (layers with chunks count as without), if windows differ, if there are already as many
+    `tokens` as the window, or if the model's context ends before.
     """
     runs = architecture.stacks[-1].runs
     windowed = [run for run in runs if run.window and not run.chunk]
     if len({run.window for run in windowed}) != 1 or len(windowed) == len(runs):
         return
-    alone = _with_layers(architecture, windowed[0])
-    if windowed[0].window and tokens < windowed[0].window and _is_reached(alone, windowed[0].window):
+    window, stack = windowed[0].window, replace(architecture.stacks[-1], runs=(windowed[0],))
+    alone = replace(architecture, stacks=(*architecture.stacks[:-1], stack), window=window, chunk=windowed[0].chunk)
+    if window and tokens < window and _is_reached(alone, window):
         layers = (sum(run.count for run in windowed), sum(run.count for run in runs))
-        yield replace(_step(alone, windowed[0].window), layers=layers)
-
-
-def _with_layers(architecture: Architecture, run: LayerRun) -> Architecture:
-    """The model as if all layers of its last stack were those of `run`."""
-    stack = replace(architecture.stacks[-1], runs=(run,))
-    return replace(architecture, stacks=(*architecture.stacks[:-1], stack), window=run.window, chunk=run.chunk)
+        yield replace(_step(alone, window), layers=layers)

@@ -28,19 +28,28 @@ class HeadsExhibit:
         return self.dealing.heads
 
     def exhibit(self) -> Exhibit:
-        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads."""
+        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads.
+
+        The second and fourth ask for shapes, the third for a key card until the asked query card fits or all are dealt.
+        """
         drawings = HeadsDrawings(self.dealing, self.letters)
+        decks = _(
+            "Each stripe, lifted off, is a card: one head, with a row for each token. A deck of cards is a tensor with "
+            "three dimensions, and the first is the number of cards."
+        )
+        deck_question = _("What are the shapes of the decks of {Q} and {K}?")
+        is_asked = self.dealing.asked is not None and not self.dealing.fits
+        fit_question = _("Which key card does it go with?") if is_asked else ""
+        pairs = _(
+            "All cards are dealt: each query card has met the key card of its group, and each pair has made one score "
+            "card."
+        )
+        pairs_question = _("What is the shape of the deck of score cards?")
         frames = (
             Frame(1, "slabs", self._slabs() + self._stripes_left_out(), drawings.slabs()),
-            Frame(2, "decks", self._decks() + self._stripes_left_out(), drawings.decks(), self._deck_question()),
-            Frame(3, "fit", self._fit() + self._groups_left_out(), drawings.fit(), self._fit_question()),
-            Frame(
-                4,
-                "pairs",
-                self._pairs() + self._groups_left_out(),
-                drawings.pairs(),
-                _("What is the shape of the deck of score cards?"),
-            ),
+            Frame(2, "decks", decks + self._stripes_left_out(), drawings.decks(), deck_question.format(**self._words)),
+            Frame(3, "fit", self._fit() + self._groups_left_out(), drawings.fit(), fit_question),
+            Frame(4, "pairs", pairs + self._groups_left_out(), drawings.pairs(), pairs_question),
             Frame(5, "join", self._join(), drawings.join()),
             Frame(6, "fewer", self._fewer(), drawings.fewer()),
         )
@@ -48,7 +57,10 @@ class HeadsExhibit:
         return Exhibit("heads", _("Deal the heads"), about.format(**self._words), frames)
 
     def _slabs(self) -> str:
-        """How many stripes the queries have, and how many query heads share one of the keys and values."""
+        """The size and the stripes of the queries, then the heads of keys and values, by how they are shared.
+
+        There is a sentence each for one per query head, one for all, and any number in between.
+        """
         rows, columns = map(format_number, self.heads.slab("queries"))
         sentence = _("{Q} is one matrix, {rows} × {columns}: {H} heads side by side, a stripe for each.")
         if self.heads.shared_by == 1:
@@ -59,18 +71,11 @@ class HeadsExhibit:
             more = _("{K} and {V} have {G} heads, each shared by {share} query heads.")
         return f"{sentence} {more}".format(**self._words, rows=rows, columns=columns)
 
-    def _decks(self) -> str:
-        """What a card and a deck of cards are."""
-        return _(
-            "Each stripe, lifted off, is a card: one head, with a row for each token. A deck of cards is a tensor with "
-            "three dimensions, and the first is the number of cards."
-        )
-
-    def _deck_question(self) -> str:
-        return _("What are the shapes of the decks of {Q} and {K}?").format(**self._words)
-
     def _fit(self) -> str:
-        """The query card that is up, if any is left, and the rule that pairs query cards with key cards."""
+        """The asked query card and how query heads share key cards: each its own, all one, or evenly in order.
+
+        After the last round, only that each query card goes with the key card of its group.
+        """
         if self.dealing.asked is None:
             sentence = _(
                 "A query card goes with the key card of its own group and no other. Each pair makes one score card."
@@ -83,12 +88,12 @@ class HeadsExhibit:
             sentence = _("Query card {head} is up. The {H} query cards share the {G} key cards evenly and in order.")
         return sentence.format(**self._words, head=self.dealing.asked)
 
-    def _fit_question(self) -> str:
-        return "" if self.dealing.asked is None or self.dealing.fits else _("Which key card does it go with?")
-
     @property
     def remark(self) -> str:
-        """Whether the tried key card fits, and if so what they make, and whose card it is; "" if none was tried."""
+        """Whether the tried key card fits the asked query card, and which query cards read it.
+
+        If it fits, also the size of the score card that they make. "" if no card was tried, and after the last round.
+        """
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:
             return ""
@@ -107,13 +112,6 @@ class HeadsExhibit:
         _count, rows, columns = map(format_number, self.heads.deck("scores"))
         return sentence.format(key=tried, head=asked, first=readers[0], last=readers[-1], rows=rows, columns=columns)
 
-    def _pairs(self) -> str:
-        """What the deal has made, once all cards are dealt."""
-        return _(
-            "All cards are dealt: each query card has met the key card of its group, and each pair has made one score "
-            "card."
-        )
-
     def _join(self) -> str:
         """How score cards become context cards, the context and then the output, with the sizes of these three."""
         sentence = _(
@@ -126,7 +124,10 @@ class HeadsExhibit:
         return sentence.format(**self._words, rows=rows, columns=columns, all_columns=wide, out=out)
 
     def _fewer(self) -> str:
-        """Which matrices fewer key/value heads make narrower, by how much here, and which stay the same."""
+        """Which matrices fewer key/value heads make narrower, and which stay the same.
+
+        If query heads share key/value heads here, also by how much; else that fewer can be chosen.
+        """
         if self.heads.shared_by == 1:
             sentence = _(
                 "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "

@@ -56,30 +56,33 @@ class HeadsDrawings:
         return sentence.format(size=self._size(key), count=count)
 
     def _slab(self, key: str, top: float) -> Iterator[Part]:
-        """Yield one matrix from `top` down: its letter, its stripes, a sign for those left out, and its numbers."""
+        """Yield one matrix from `top` down: its stripes, a sign for those left out, then its letter and its numbers.
+
+        The columns, as heads times columns of each, are below its middle, or below its left end if it is under 70 px.
+        """
         cards, y, width = self.cards, top + 16, self.cards.slab_px(key)
         yield from cards.stripes(key, LEFT, y, cards.stripe)
         shown = cards.shown(key)
         if None in shown:
             gap = LEFT + (shown.index(None) + 1) * cards.stripe
             yield labels(f"{key}-gap", TextMark(gap, y + 14, "⋯", "sign", "middle"))
-        split = cards.split_text(key)
-        below = (
-            TextMark(LEFT, y + 35, split, "number head")
-            if width < 70
-            else TextMark(LEFT + width / 2, y + 35, split, "number head", "middle")
-        )
+        below = TextMark(LEFT, y + 35, cards.split_text(key), "number head")
+        if width >= 70:
+            below = replace(below, x=LEFT + width / 2, anchor="middle")
         yield labels(f"{key}-labels", cards.letter(key, LEFT, top + 11), *cards.tokens(key, y), below)
 
     def decks(self) -> FrameDrawing:
-        """The stripes lifted off into decks, above pencil outlines of the slabs."""
+        """Queries, keys and values as decks, lifted off as stripes, each above the pencil outline of its slab."""
         parts = [part for row, key in enumerate(SPLIT) for part in self._lifted(key, 84.0 * row + 20)]
         words = _("Decks of cards above the outlines of their matrices: {Q}, {K} and {V}.")
         words = words.format(Q=self.letters["queries"], K=self.letters["keys"], V=self.letters["values"])
         return FrameDrawing(WIDTH, 246, words, tuple(parts))
 
     def _lifted(self, key: str, y: float) -> Iterator[Part]:
-        """Yield the deck of one matrix above its outline; each card carries how far it moves from its stripe."""
+        """Yield the outline of one matrix, its deck above it, and the deck's title.
+
+        Each card has as data the width of its stripe and how far below it that stripe is, for the script.
+        """
         cards, slab = self.cards, y + 34
         shown = cards.shown(key)
         ghost = RectangleMark(LEFT, slab, cards.slab_px(key), CARD_HEIGHT, "ghost")
@@ -92,7 +95,10 @@ class HeadsDrawings:
         yield self._deck_title(key, y - 6)
 
     def fit(self) -> FrameDrawing:
-        """The asked query card, until its key card is tried, above the key cards and the pairs and scores so far."""
+        """The key cards with the pairs and scores so far, and above them the asked query card until it fits.
+
+        After the last round there is no asked card.
+        """
         dealing, groups, found = self.dealing, self.groups, self.dealing.found
         parts = [part for key_head in groups.columns for part in self._fitted(key_head)]
         parts += groups.dots(106.0)
@@ -105,9 +111,10 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 158, self._fit_in_words(), tuple(parts))
 
     def _fitted(self, key_head: int) -> Iterator[Part]:
-        """Yield one key card: alone, with the query cards that read it if it was tried, with a score card once found.
+        """Yield one key card; if it was tried or found, with the query cards that read it; once found, a score card.
 
-        A tried card is marked "now" if it is right, else "wrong".
+        "Tried" means in this round, until the last one is over. Such a card, with all that belongs to it, is marked
+        "now" if it fits, else "wrong".
         """
         groups, head = self.groups, self.dealing.found.get(key_head)
         is_tried = key_head == self.dealing.tried and self.dealing.asked is not None
@@ -157,7 +164,11 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, height, words, tuple(parts))
 
     def join(self) -> FrameDrawing:
-        """The context cards put next to each other as C, in the corner of its product with W_O."""
+        """The context cards put next to each other as C, in the corner of its product with W_O, which is above O.
+
+        W_O has lines between the rows of each head. Its width is to its height as √columns to √rows, but at least 60 px
+        and as far as there is room.
+        """
         cards, top = self.cards, 26.0
         x, y = LEFT + WEIGHT_PX + 10, top + WEIGHT_PX + 8
         shown = cards.shown("context")
@@ -201,7 +212,7 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 134, words, parts)
 
     def _thinned(self, key: str, x: float, y: float, height: float) -> Iterator[Part]:
-        """Yield a matrix of key/value heads, with its letter and size, in the outline of one with H heads."""
+        """Yield the outline of a matrix with H heads, in it this matrix, to scale, and its letter and size above it."""
         room, tensor = (WIDTH - 16) / 2 - 4, self.heads.table[key]
         most = replace(self.heads, sizes={**self.heads.sizes, "G": self.heads.count("queries")})
         width = max(3.0, room * self.heads.slab(key)[1] / most.slab(key)[1])
@@ -222,9 +233,9 @@ class HeadsDrawings:
         return labels(f"{key}-labels", self.cards.letter(key, LEFT, y), TextMark(LEFT + 18, y, deck, "number dims"))
 
     def _decks_in_line(self, *keys: str, y: float) -> tuple[Part, float]:
-        """The letters of some matrices with the shapes of their decks, from left to right, and the y where they end.
+        """The letters of some matrices with the shapes of their decks, from left to right, and where the drawing ends.
 
-        What has no room on a line goes on the next.
+        The first line is at height `y`; what has no room on a line goes on the next. It ends 8 px below the last one.
         """
         marks, x = list[TextMark](), LEFT
         for key in keys:

@@ -82,16 +82,16 @@ class ProductLayout:
 
     @cached_property
     def cell(self) -> tuple[int, int]:
-        """The row and column of the cell that is asked for: those of France and capital, if the text is that long.
+        """The row and column, from 0, of the cell that the visitor is asked for.
 
-        Otherwise the token that asks is the fourth and the one that is asked the second, or the last if there are
-        fewer. With tokens as columns, the token that asks has the column.
+        The row is that of the word France, or else the fourth one; the column is the second one; each is the last named
+        one if there are fewer. With tokens as columns, row and column are exchanged.
         """
-        axes = (self.columns, self.rows) if self.product.tokens_are_columns else (self.rows, self.columns)
-        asking, asked = (axis.cell_names for axis in axes)
+        order = -1 if self.product.tokens_are_columns else 1
+        asking, asked = (axis.cell_names for axis in (self.rows, self.columns)[::order])
         token = asking.index("France") if "France" in asking else min(3, len(asking) - 1)
-        other = min(1, len(asked) - 1)
-        return (other, token) if self.product.tokens_are_columns else (token, other)
+        cell = (token, min(1, len(asked) - 1))[::order]
+        return (cell[0], cell[1])
 
     @property
     def in_letters(self) -> bool:
@@ -126,7 +126,10 @@ class ProductLayout:
         return self.top + self.axes[2].px + CORNER_GAP_PX
 
     def drawing(self, *parts: Part) -> FrameDrawing:
-        """A drawing of the layout with these parts; its alt text names both operands with their sizes."""
+        """A drawing with these parts, from the back to the front; its alt text names both operands with their sizes.
+
+        It has room for the labels, and for the left operand before it has moved up.
+        """
         left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
@@ -138,10 +141,10 @@ class ProductLayout:
     # Parts
 
     def left(self, how: str = "", data: Mapping[str, str] | None = None, *, letter: str | None = None) -> Part:
-        """The left operand with the names of its rows, shown as `how` says: "apart" and "bounced" are below its place.
+        """The left operand with the names and the label of its rows, shown as `how` says.
 
-        In "pencil" it has no sides; only "apart" labels its inner side. `letter` is written in its middle, its letter
-        if None; `data` is for the script.
+        "apart" is TRAVEL_PX below its place, "bounced" BOUNCE_PX. In "pencil" it has no sides drawn; only "apart" has
+        its inner side labelled. `letter` is written in its middle, its letter if None; `data` is for the script.
         """
         rows, columns = self.axes[:2]
         marks = list(self._body(self.product.left, columns, rows, "rows", letter))
@@ -156,10 +159,10 @@ class ProductLayout:
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
     def right(self, how: str = "", *, letter: str | None = None) -> Part:
-        """The right operand with the names of its columns, shown as `how` says.
+        """The right operand with the names, slanted for tokens, and the label of its columns, shown as `how` says.
 
-        In "pencil" it has no sides; only "apart" labels its inner side. `letter` is written in its middle, its letter
-        if None.
+        It is always in its place. In "pencil" it has no sides drawn; only "apart" has its inner side labelled. `letter`
+        is written in its middle, its letter if None.
         """
         rows, columns = self.axes[2:]
         marks = list(self._body(self.product.right, columns, rows, "columns", letter))
@@ -176,11 +179,12 @@ class ProductLayout:
         return Part("right", tuple(marks), self.x, self.top, self._css(self.product.right, how))
 
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
-        """The result in its place: `how` is "empty" without numbers, "full" of them, "masked", or "sums".
+        """The result in its place with its labels: `how` is its class, "empty", "full", "masked" or "sums".
 
-        With "sums", 1 is next to each row in place of the label, or below each column if tokens are columns; "<1" with
-        an attention sink, whose weight is dropped. Without `how` it has no lines between cells. `letter` is written in
-        its middle, its letter if None; `data` is for the script.
+        With "sums", there is a 1 next to each row in place of the label of the rows, or below each column if tokens are
+        columns; "<1" with an attention sink, whose weight is dropped. Without `how` it has no lines between cells.
+        `letter` is written in its middle, its letter if None, and for "masked" and "sums" in the part that a causal
+        mask does not hide; `data` is for the script.
         """
         rows, columns = self.rows, self.columns
         marks = list(
@@ -210,7 +214,10 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The arc of the left operand's inner side swinging to the right one's, marked as a mismatch if they differ."""
+        """The way of the left operand's inner side swinging to the right one's, and that side after it has swung.
+
+        The side is coloured as a mismatch if the two inner sides differ.
+        """
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
         x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
@@ -233,7 +240,10 @@ class ProductLayout:
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """The difference between the inner sides: a bracket with the length left over, or in letters "d_h ≠ N"."""
+        """The difference between the inner sides: a bracket along the longer one with the length left over.
+
+        On a sheet in letters, there is only the text "d_h ≠ N", on two lines.
+        """
         left, right = self.axes[1], self.axes[2]
         if self.in_letters:
             x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - right.px / 2
@@ -266,10 +276,11 @@ class ProductLayout:
         )
 
     def hidden(self, is_hidden: Callable[[int, int], bool], text: str) -> Part:
-        """What a mask hides of the result: cell by cell, each with `text` in it, and a triangle in the rest.
+        """What a mask hides of the result: named cells one by one, each with `text` in it, and an area in the rest.
 
-        `is_hidden` says of a row and a column whether their cell is hidden. The triangle, which is after the diagonal,
-        is drawn only if the first cell beyond the named ones is hidden.
+        `is_hidden` says of a row and a column whether their cell is hidden. The area, beyond the named cells and after
+        the diagonal, is drawn if there are more cells and the first token may not attend to the first of these; with
+        tokens as columns, it is below the diagonal.
         """
         turned = self.product.tokens_are_columns
         asked = self.rows if turned else self.columns
@@ -292,7 +303,7 @@ class ProductLayout:
         columns: DrawnAxis,
         rows: DrawnAxis,
         cells: str,
-        letter: str | None = None,
+        letter: str | None,
         *,
         low: bool = False,
     ) -> Iterator[DrawnMark]:
@@ -321,7 +332,7 @@ class ProductLayout:
 
 
 def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
-    """What a side counts, on one line or two, the first with its baseline at y; `anchor` is the end or middle at x."""
+    """The `label_lines` of a side, the first with its baseline at y; `anchor` says which point of each line is at x."""
     return [
         replace(_length(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}"), anchor=anchor)
         for at, line in enumerate(axis.label_lines)

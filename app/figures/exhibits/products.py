@@ -5,14 +5,14 @@ Of tensors with more than two sides, one slice is multiplied: the last two sides
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
 from app.algebra.expression import Expression
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.operation import Matmul
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, Tensor, TensorTable, side_fields
+from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, TensorTable, side_fields
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -25,7 +25,7 @@ class UnmultipliableError(ValueError):
 
 @dataclass(frozen=True)
 class Product:
-    """One product of a table: result = left · right, where one operand may be read transposed, as Kᵀ.
+    """One product of a table: result = left · right, where one operand may be read `transposed`, as Kᵀ, else "".
 
     sliced: the tensors of which one head, or one text of a batch, is shown.
     tokens_are_columns: whether all matrices are transposed and the factors change places, as on a sheet with tokens as
@@ -35,8 +35,8 @@ class Product:
     result: str
     left: str
     right: str
-    transposed: str = ""
-    sliced: tuple[str, ...] = ()
+    transposed: str
+    sliced: tuple[str, ...]
     tokens_are_columns: bool = False
 
     @property
@@ -47,48 +47,36 @@ class Product:
             turned = (key == self.transposed) != self.tokens_are_columns
             fields: tuple[BlankField, BlankField] = ("columns", "rows") if turned else ("rows", "columns")
             sides += [Blank(key, field) for field in fields]
-        first, second, third, fourth = sides
-        return (first, second, third, fourth)
-
-    @property
-    def operands(self) -> tuple[str, str]:
-        """Both operands, from left to right."""
-        return (self.left, self.right)
-
-    @property
-    def with_tokens_as_columns(self) -> Product:
-        """The transposed product, whose factors have changed places."""
-        return replace(self, left=self.right, right=self.left, tokens_are_columns=True)
+        return (sides[0], sides[1], sides[2], sides[3])
 
 
 def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
     """Every tensor of a table that is the product of two others, in the order of computation.
 
-    Products that are rotated or gated are left out. `tokens_are` is "rows", or "columns" for transposed products.
+    Products that are rotated or gated are left out. In a product head by head all three tensors are sliced, else those
+    with more than two sides. If `tokens_are` "columns", the products are transposed, and their factors change places.
     """
-    products = (product for tensor in table.tensors for product in _products(table, tensor))
-    return tuple(product.with_tokens_as_columns if tokens_are == "columns" else product for product in products)
-
-
-def _products(table: TensorTable, tensor: Tensor) -> Iterator[Product]:
-    """Yield the tensor as a product, if it is a plain one.
-
-    In a product head by head all three tensors are sliced, else those with more than two sides.
-    """
-    product = tensor.made_by
-    if not isinstance(product, Matmul) or not product.is_plain:
-        return
-    left, right = product.operands
-    keys = (left, right, tensor.key)
-    sliced = keys if product.is_by_head else tuple(key for key in keys if len(table[key].shape) > len(MATRIX_FIELDS))
-    yield Product(tensor.key, left, right, right if product.is_transposed else "", sliced)
+    products = list[Product]()
+    for tensor in table.tensors:
+        made_by = tensor.made_by
+        if isinstance(made_by, Matmul) and made_by.is_plain:
+            left, right = made_by.operands
+            keys = (left, right, tensor.key)
+            with_slices = [key for key in keys if len(table[key].shape) > len(MATRIX_FIELDS) or made_by.is_by_head]
+            product = Product(tensor.key, left, right, right if made_by.is_transposed else "", tuple(with_slices))
+            if tokens_are == "columns":
+                product = replace(product, left=right, right=left, tokens_are_columns=True)
+            products.append(product)
+    return tuple(products)
 
 
 def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
     """The shapes of the matrices that are multiplied: the sheet's, or those of one slice for tensors that are sliced.
 
-    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Raises UnmultipliableError if the typed widths can't be
-    split into heads, or the operands have different numbers of them.
+    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Without slices, the very same shapes. With them, the
+    table has only the operands, the result and the weights, without operations, and their last two sides as rows and
+    columns. Raises UnmultipliableError if the typed widths can't be split into heads, or the operands have different
+    numbers of them.
     """
     if not product.sliced:
         return shapes
@@ -112,7 +100,10 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
 
 
 def has_every_side(shapes: TypedShapes, product: Product) -> bool:
-    """Whether every side of a product has a length (in letters, a meaning) that can be multiplied head by head."""
+    """Whether both sides of both operands are known (on a sheet in letters: have a meaning), of one slice if sliced.
+
+    False if the typed lengths give no slice.
+    """
     try:
         multiplied_shapes = multiplied(shapes, product)
     except UnmultipliableError:
@@ -126,15 +117,16 @@ def products_on(variant: Variant) -> tuple[Product, ...]:
 
     Left out are those with a side that is not asked, does not follow from what is asked, and is stated by no fact.
     """
-    shapes = TypedShapes.unchecked(variant, variant.problem.answers).with_facts()
+    shapes = TypedShapes.of(variant, variant.problem.answers, shows_mismatches=False).with_facts()
     products = products_of(variant.table, variant.worksheet.tokens_are)
     return tuple(product for product in products if has_every_side(shapes, product))
 
 
 def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
-    """What a slice of a product is, "head", "text" or "head of a text", and their number; ("", 1) for no slices.
+    """What a slice of a product is, "head", "text" or "head of a text", and their true number; ("", 1) for no slices.
 
-    A result with rows and columns alone has the heads of the model; others have their leading sides multiplied.
+    A result with rows and columns alone has H heads. Else the sides before these are multiplied: one side counts texts
+    if it has a B, else heads; two or more count heads of texts.
     """
     if not product.sliced:
         return "", 1
@@ -142,10 +134,10 @@ def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
     leading = result.shape[: -len(MATRIX_FIELDS)]
     if not leading:
         return "head", sizes["H"]
-    count = 1
-    for length in leading:
-        count *= length.size(sizes)
-    return {1: "text" if "B" in leading[0].symbols else "head"}.get(len(leading), "head of a text"), count
+    count = prod(length.size(sizes) for length in leading)
+    if len(leading) > 1:
+        return "head of a text", count
+    return ("text" if "B" in leading[0].symbols else "head"), count
 
 
 def _of_slice(
@@ -153,8 +145,7 @@ def _of_slice(
 ) -> tuple[Expression, Fraction | None, Expression | None]:
     """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters.
 
-    If it `splits`, a side of several heads is divided by H or G; raises UnmultipliableError if the typed length cannot
-    be.
+    If it `splits`, a side of several heads is divided by H or G; raises UnmultipliableError if that leaves a remainder.
     """
     side = shapes.table[blank.tensor].expression(blank.field)
     length, meaning = shapes.lengths.get(blank), shapes.meanings.get(blank)
@@ -187,5 +178,5 @@ def _require_equal_slices(shapes: TypedShapes, product: Product) -> None:
             "The first dimensions of {left} and {right} differ, so their heads cannot be multiplied one by one: "
             "correct them on your sheet first."
         )
-        letters: Mapping[str, str] = {"left": shapes.letter(product.left), "right": shapes.letter(product.right)}
-        raise UnmultipliableError(sentence.format(**letters))
+        left, right = shapes.letter(product.left), shapes.letter(product.right)
+        raise UnmultipliableError(sentence.format(left=left, right=right))

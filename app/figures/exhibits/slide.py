@@ -46,12 +46,12 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
 
 @dataclass(frozen=True)
 class _ProductFrames:
-    """The sentences of one product, each with its drawing; of a slice, what it is and how many there are."""
+    """The sentences of one product, each with its drawing; what a slice is and how many there are: see `slices`."""
 
     shapes: TypedShapes
     product: Product
-    slice_name: str = ""
-    slices: int = 1
+    slice_name: str
+    slices: int
 
     @cached_property
     def layout(self) -> ProductLayout:
@@ -78,10 +78,9 @@ class _ProductFrames:
         return f"{about} {more}".strip().format(count=format_number(self.slices))
 
     def steps(self) -> Iterator[SlideStep]:
-        """Yield every frame in order: apart and meeting.
+        """Yield every frame in order: "apart", and, if the inner sides differ, as the last one "bounce".
 
-        If the inner sides are equal the result, its cells, its softmax. If they are not equal, the second frame, which
-        shows the overhang, is the last.
+        If they are equal: "meet", "result", then those of `_cell_steps` and `_softmax_steps`.
         """
         layout = self.layout
         label = _("Move {left} up to {right}").format(**layout.letters)
@@ -106,7 +105,7 @@ class _ProductFrames:
         return sentence.format(**{**self.layout.letters, **lengths, **more})
 
     def _overhang_sentence(self) -> str:
-        """Why two matrices cannot be multiplied, and by how much one inner side is longer, if that is a number."""
+        """Why two matrices cannot be multiplied, and, on a sheet in numbers, by how much their inner sides differ."""
         if self.layout.in_letters:
             different = _(
                 "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: they are not the same. "
@@ -129,10 +128,10 @@ class _ProductFrames:
     # One cell
 
     def _cell_steps(self) -> Iterator[SlideStep]:
-        """Yield three frames: which cell is that of one row and one column, how it is filled, and all cells.
+        """Yield three frames: "ask" for the cell of one row and column, "cell" with how it is filled, "all" cells.
 
-        The question names the row and the column, or has their numbers. On a sheet in letters, nothing says how many
-        cells there are.
+        The first has a question, and as data for the script the named cells, the asked one, and what to say of a wrong
+        one. On a sheet in letters, the last does not say how many numbers the result has.
         """
         layout = self.layout
         axes = (layout.rows, layout.columns)
@@ -170,9 +169,11 @@ class _ProductFrames:
         return self.shapes.table.by_key.get("weights") if self.layout.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
-        """What the visitor is asked: which token asks which, which number of a token's vector it is, or which cell.
+        """What the visitor is asked about a cell.
 
-        Tokens ask each other in scores; with tokens as columns, a column asks a row.
+        In scores between words: in which cell one word asks the other, the row the column, or the column the row with
+        tokens as columns. In a product that is not scores, with a word as row and a numbered column: which cell holds
+        that entry of the word's vector. Else: which cell comes from this row and this column.
         """
         if self._asks_words:
             asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
@@ -183,7 +184,10 @@ class _ProductFrames:
         return self._say(_("Which cell comes from {named_row} and {named_column}?"), **self._named(row, column))
 
     def _named(self, row: str, column: str) -> Mapping[str, str]:
-        """A row of the left operand and a column of the right one in words, by their number or their name."""
+        """A row of the left operand and a column of the right one in words, for sentences with these two names.
+
+        "row 2 of X" for a number, "the row of X for “France”" for a word.
+        """
         of_row = _("row {row} of {left}") if row.isdecimal() else _("the row of {left} for {row}")
         named = column.isdecimal()
         of_column = _("column {column} of {right}") if named else _("the column of {right} for {column}")
@@ -196,7 +200,11 @@ class _ProductFrames:
         return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
 
     def _wrong_cell(self) -> str:
-        """What the script says of a wrong cell, with %(row)s and %(column)s: which token asks which, or its place."""
+        """What the script says of a wrong cell, with %(row)s and %(column)s for its place.
+
+        In scores between words: which word asks which there, a row a column or, with tokens as columns, the other way
+        round. Else its row and column.
+        """
         if self._asks_words and self.product.tokens_are_columns:
             return _("There %(column)s asks %(row)s. Columns ask, rows are asked.")
         if self._asks_words:
@@ -227,7 +235,10 @@ class _ProductFrames:
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _softmax_sentence(self) -> str:
-        """What the softmax does with a row of scores (a column if tokens are columns), and what a sink takes of it."""
+        """What the softmax does with {row}, row by row, or column by column if tokens are columns; result {weights}.
+
+        In a model with an attention sink, also that the sink's share is dropped, so that sums are less than 1.
+        """
         if self.product.tokens_are_columns and self.layout.has_sink:
             return _(
                 "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
@@ -257,9 +268,10 @@ class _ProductFrames:
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """How scores are multiplied, bounded by a tanh, and biased; then that the shape stays the same.
+        """How scores are multiplied, bounded by a tanh, and biased, as far as the model does this.
 
-        "" if none of this is done. A sheet in numbers also has the number of √d_h, if the factors meet in d_h.
+        The last sentence says that the shape stays the same; "" if none of this is done. A sheet in numbers also has
+        the number of √d_h, if the inner sides are as long as d_h.
         """
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
@@ -301,7 +313,10 @@ class _ProductFrames:
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
-        """What the mask hides from a row: later tokens if it is causal, else distant ones, then windows and chunks."""
+        """What the mask hides: later tokens if it is causal, else distant ones; then windows and chunks.
+
+        The latter as `mask_captions` says for the true number of rows.
+        """
         if is_causal(self.shapes):
             sentence = _("A token can’t attend to later ones, so their scores are set to −∞.")
         else:

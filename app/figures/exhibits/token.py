@@ -42,9 +42,13 @@ def token_exhibit(variant: Variant) -> Exhibit:
     """The exhibit for the model and the number of cached tokens of a sheet about a decode step."""
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
-    frames = tuple(_frame(grid, number, steps) for number in range(1, len(steps) + 1))
+    frames = list[Frame]()
+    for number, (step, following) in enumerate(zip(steps, (*steps[1:], None), strict=True), 1):
+        drawing = FrameDrawing(grid.width, grid.height, _alt_text(grid, step), tuple(_parts(grid, step)))
+        question = _question(grid, step, following)
+        frames.append(Frame(number, f"token-{step.tokens}", _sentence(grid, step), drawing, question))
     about = _("With a KV cache, each new token adds one row to K and V and has one query. Its scores are one row.")
-    return Exhibit("token", _("One more token"), about, frames)
+    return Exhibit("token", _("One more token"), about, tuple(frames))
 
 
 def steps_of(variant: Variant) -> tuple[DecodeStep, ...]:
@@ -61,9 +65,10 @@ class _Row:
 
 
 def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
-    """The rows up to the new token's: words, a row of dots for several tokens, then the new token.
+    """The rows up to the new token's: the first tokens as words, those between as one row, then the new token.
 
-    A single token between the words and the new one, and a new one after the words, are labelled by their number.
+    The row of several tokens between is labelled "⋯". A single one, and a new token after the words, are labelled by
+    their number, from 1.
     """
     rows = [_Row(word, range(index, index + 1)) for index, word in enumerate(words[: step.tokens])]
     between = range(len(words), step.cached)
@@ -137,12 +142,6 @@ def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str
     return format_number(rows), f"× {format_number(columns)}"
 
 
-def _frame(grid: _Grid, number: int, steps: Sequence[DecodeStep]) -> Frame:
-    step, following = steps[number - 1], steps[number] if number < len(steps) else None
-    drawing = FrameDrawing(grid.width, grid.height, _alt_text(grid, step), tuple(_parts(grid, step)))
-    return Frame(number, f"token-{step.tokens}", _sentence(grid, step), drawing, _question(grid, step, following))
-
-
 # The picture
 
 
@@ -183,8 +182,9 @@ def _key(row: _Row) -> str:
 def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, row: _Row) -> Iterator[Part]:
     """Yield the key, the value, the query and the scores of a row, and what would be hidden from it without a cache.
 
-    The last row is the new token's; rows of tokens that fell out of the window are dropped. Only the new query is
-    shown; the others have the class "gone".
+    Key and value are "new" in the last row, which is the new token's, "dropped" if the last token of the row fell out
+    of the window, else "kept". The query and the scores are "new" in the last row; other queries are "gone", other
+    scores "kept". New parts come from below the rows; the query does not.
     """
     is_new, is_dropped = index == len(rows) - 1, row.tokens[-1] < step.dropped
     state = "new" if is_new else "dropped" if is_dropped else "kept"
@@ -204,9 +204,10 @@ def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, 
 
 
 def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
-    """The scores of a row as one path: a cell for each column whose tokens it sees.
+    """The scores of a row as one SVG path: a cell for each column whose last token its tokens see; none later than it.
 
-    If only the first or only the last of a row's tokens sees them, because of the window, it is half a cell.
+    A step that drops tokens has a window. If only the first or only the last of the row's tokens sees the column's last
+    token within it, there is half a cell.
     """
     cells, window = list[str](), step.keys if step.dropped else step.tokens
     asking = rows[index].tokens
@@ -238,7 +239,8 @@ def _letters(grid: _Grid, step: DecodeStep) -> Part:
 def _shapes(grid: _Grid, step: DecodeStep, *, anew: bool) -> Part:
     """The shapes below the columns, on two lines each; of the scores on one.
 
-    With `anew`, those of all tokens computed again, for the view without a cache.
+    They are those of this step with a cache, of the class "cached"; if `anew`, of all tokens computed again, of the
+    class "gone", for the view without a cache.
     """
     marks, y = list[TextMark](), grid.bottom + _LINE_PX - 2
     for key in ("keys", "values", "queries"):
@@ -275,10 +277,10 @@ def _sentence(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _form(grid: _Grid, step: DecodeStep) -> str:
-    """The sentence of a step, with names in braces.
+    """The sentence of a step, with names in braces: the first of these that is true of it.
 
-    There is one each for windows in some layers, a full window, a number of tokens beyond the words, a word, the first
-    word.
+    Only some layers have a window; the window drops a token; the new token comes after all words; it is a word after
+    others; it is the first word.
     """
     if step.layers[0]:
         return _(
@@ -313,9 +315,10 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> str:
-    """What may be predicted before the next step: the shape of its scores, with a full window and after many tokens.
+    """A question on the shape of the next step's scores, "" after the last step and before most others.
 
-    It is asked before the fourth token, too. "" before any other step, and after the last.
+    It is asked before the first step that drops a token, before the first one with more cached tokens than there are
+    words, and before the fourth token, with a sentence for each.
     """
     if following is None:
         return ""

@@ -328,7 +328,7 @@ class _Slide:
 
     def _is_known_from(self, answers: Mapping[Blank, int]) -> bool:
         """Whether these answers tell every side of the product."""
-        shapes = TypedShapes.unchecked(self.variant, answers).with_facts()
+        shapes = TypedShapes.of(self.variant, answers, shows_mismatches=False).with_facts()
         return self.product is not None and has_every_side(shapes, self.product)
 
     @property
