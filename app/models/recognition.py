@@ -6,16 +6,10 @@ import re
 from collections.abc import Iterable
 
 from app.models.config_fields import Config, ConfigError, quoted, read_bool
-from app.models.families import (
-    FAMILIES,
-    FAMOUS,
-    REFUSED,
-    SUPPORTED_VALUES,
-    TEXT_PART_FAMILIES,
-    TEXT_PART_FIELDS,
-    Family,
-    Flag,
-)
+from app.models.families import FAMILIES, FAMOUS
+from app.models.families.family import Family, Flag
+from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
+from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
 from app.translation import gettext as _
 
 MAX_NESTING = 3

@@ -14,7 +14,7 @@ from app.models.families.family import (
     Flag,
     RotaryRule,
     default_sizes,
-    differs_from,
+    differs_from_128,
     has_word,
     is_positive,
     names_gated_activation,
@@ -115,7 +115,7 @@ _T5 = Family(
     },
     {
         "gated": Flag("feed_forward_proj", False, names_gated_activation),
-        "other_range": Flag("relative_attention_max_distance", False, differs_from(128)),
+        "other_range": Flag("relative_attention_max_distance", False, differs_from_128),
     },
     # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold a separate LM head ("lm_head.weight").
     tied=True,

@@ -20,7 +20,6 @@ from app.models.families.family import (
     Family,
     Flag,
     RotaryRule,
-    SoftcapRule,
     default_sizes,
     is_set,
 )
@@ -96,7 +95,7 @@ _GEMMA2 = replace(
     windows=WindowRule(_ALTERNATE, missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 256000, 26),
     scale=by_query_scalar,
-    softcap=SoftcapRule(50.0),
+    softcap=50.0,
     norm_placement=SANDWICH_NORM,
 )
 _GEMMA3 = replace(
@@ -107,7 +106,7 @@ _GEMMA3 = replace(
     rotary=RotaryRule(default_theta=1e6, local_theta="rope_local_base_freq", default_local_theta=10_000.0),
     windows=WindowRule(all_but_every(6, "sliding_window_pattern"), missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 262208, 26),
-    softcap=SoftcapRule(None),
+    softcap=None,
 )
 
 LLAMA_FAMILIES: Mapping[str, Family] = {
