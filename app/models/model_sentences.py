@@ -179,10 +179,11 @@ def _kv_heads_sentence(a: Architecture) -> str:
 
 
 def _window_sentence(a: Architecture) -> str:
-    """The sentence on sliding windows or chunks: of no layer, some or all.
+    """The sentence on sliding windows or chunks of the layers; if they differ in length, it states the widest.
 
-    If they differ, it states the widest; chunks come before windows. A window as long as the context length or longer
-    hides nothing, which the sentence says.
+    It is the first that is true: no layer has one; a layer has chunks; all windows are at least as long as the context
+    length, so that they hide nothing; windows reach to both sides, in how many layers and how far to each; windows in
+    all layers; windows in how many layers.
     """
     limits = [run.window or run.chunk for run in a.runs for _layer in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
@@ -339,7 +340,7 @@ def _expert_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _shared_experts(a: Architecture) -> int:
-    """How many experts every token uses."""
+    """How many experts every token uses: n_sh, or 1 without that size; 0 if no layer has shared experts."""
     has_shared = any("shared_experts" in kind.rows for kind in a.kinds)
     return a.all_sizes.get("n_sh", 1) if has_shared else 0
 
@@ -394,8 +395,9 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
     """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
 
     The first is left out if the formula uses no equality of sizes, the second if all parameters are active; with an
-    untied LM head, it is followed by the number without the embedding table. The last says whether the longest input is
-    a factor.
+    untied LM head, it is followed by the number without the embedding table. The last names the products in which the
+    longest input is a factor, with the rows of their tables; without any, it says that it is none, and states the
+    context length if there is one.
     """
     if total.equalities:
         equalities = ", ".join(
@@ -423,7 +425,7 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
 
 
 def _active_sentence(a: Architecture) -> str:
-    """The sentence on the parameters that one token uses, by the number of shared experts, numbers not filled in."""
+    """The sentence on the parameters that one token uses, with no, one or several shared experts, not filled in."""
     shared = _shared_experts(a)
     if shared == 0:
         return _(

@@ -19,7 +19,7 @@ from app.models.families.family import (
     is_positive,
     names_gated_activation,
 )
-from app.models.layer_patterns import WindowRule, all_but_first_of_every
+from app.models.layer_patterns import WindowRule, all_but_every
 from app.models.layouts import encoder_decoders, encoders
 from app.models.score_scale import disentangled, unscaled
 from app.models.size_specs import SizeSpecs
@@ -177,7 +177,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
             default_local_theta=10_000.0,
             scaled_locally=True,
         ),
-        windows=WindowRule(all_but_first_of_every(3, "global_attn_every_n_layers"), "local_attention", 128),
+        windows=WindowRule(all_but_every(3, "global_attn_every_n_layers", first=True), "local_attention", 128),
     ),
     "deberta": _DEBERTA,
     "deberta-v2": replace(
