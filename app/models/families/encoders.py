@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from app.models.families.family import (
     ALL_BIASES,
+    MULTI_HEAD,
     POST_NORM,
     PRE_NORM,
     YES,
@@ -29,8 +30,7 @@ _BERT = Family(
     encoders.BERT,
     "BertForMaskedLM",
     {
-        "G": "= H",
-        "d_h": "= d/H",
+        **MULTI_HEAD,
         "C": "max_position_embeddings = 512",
         "P": "= C",
         "T": "type_vocab_size = 2",
@@ -74,8 +74,7 @@ _BART = Family(
     {
         "d": "d_model hidden_size",
         "H": "encoder_attention_heads num_attention_heads",
-        "G": "= H",
-        "d_h": "= d/H",
+        **MULTI_HEAD,
         "d_v": "= d_h",
         "d_ff": "encoder_ffn_dim",
         "V": "vocab_size",
@@ -159,7 +158,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",
-        {"G": "= H", "d_h": "= d/H"},
+        MULTI_HEAD,
         {
             "q k v o": Flag("attention_bias"),
             "mlp_bias": Flag("mlp_bias"),
@@ -198,8 +197,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         encoders.VIT,
         "ViTForImageClassification",
         {
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "V": "= none",
             "I": "image_size = 224",
             "p": "patch_size = 16",
@@ -220,8 +218,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         encoders.CLIP_TEXT,
         "CLIPTextModel",
         {
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "C": "max_position_embeddings = 77",
             "P": "= C",
             "d_proj": "projection_dim = 512",

@@ -14,6 +14,7 @@ from app.models.parameter_specs import NEVER, Layout
 from app.models.score_scale import ScaleRule, inverse_sqrt
 from app.models.size_specs import SizeSpecs
 from app.models.width_rules import WidthRules
+from app.translation import N_
 from app.translation import gettext as _
 
 
@@ -79,6 +80,8 @@ COMMON_SIZES: SizeSpecs = {
     "C": "max_position_embeddings = none",
     "labels": "id2label num_labels = 2",
 }
+# A key/value head for each query head, and heads that are as wide as the model together, whatever the config says.
+MULTI_HEAD: SizeSpecs = {"G": "= H", "d_h": "= d/H"}
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,8 @@ MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
 QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
 WITH_QK_NORM: Flags = {"qk_norm": YES}
+# What is not modelled under the flag "clipped".
+CLIPPED: Mapping[str, str] = {"clipped": N_("queries, keys and values clipped to a stated range")}
 
 
 def is_set(_value: object, _name: str) -> bool:

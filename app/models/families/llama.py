@@ -8,7 +8,9 @@ from dataclasses import replace
 from app.models.families.family import (
     ALL_BIASES,
     ATTENTION_BIAS,
+    CLIPPED,
     MLP_BIAS,
+    MULTI_HEAD,
     OUTPUT_NORM,
     PARALLEL_NORM,
     PARALLEL_OR_PRE_NORM,
@@ -39,7 +41,6 @@ from app.translation import N_
 
 _QWEN_WINDOWS = WindowRule(all_after("max_window_layers", 28), missing=4096, switch="use_sliding_window")
 _ALTERNATE = all_but_every(2)
-_CLIPPED = {"clipped": N_("queries, keys and values clipped to a stated range")}
 _MISTRAL = CausalDecoder(
     llama.LLAMA,
     "MistralForCausalLM",
@@ -180,7 +181,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         "OlmoForCausalLM",
         flags={**ATTENTION_BIAS, "clipped": Flag("clip_qkv", test=is_set)},
         norm="LayerNorm",
-        not_modelled=_CLIPPED,
+        not_modelled=CLIPPED,
     ),
     "olmo2": CausalDecoder(
         llama.OLMO2,
@@ -279,7 +280,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
     "persimmon": CausalDecoder(
         llama.PERSIMMON,
         "PersimmonForCausalLM",
-        {"G": "= H", "d_h": "= d/H"},
+        MULTI_HEAD,
         flags={**ALL_BIASES, "qk_norm": Flag("qk_layernorm", True)},
         rotary=RotaryRule(default_share=0.5),
         norm="LayerNorm",
