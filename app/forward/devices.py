@@ -5,6 +5,8 @@ torch is imported inside the functions: it takes seconds and 190 MB to load.
 
 from __future__ import annotations
 
+import ctypes
+import platform
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def devices_here() -> tuple[str, ...]:
 
 
 def device_name(device: str) -> str:
-    """What people call a device: the GPU's or CPU's model name, "Apple GPU", or "shapes only" for meta."""
+    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU", or "shapes only" for meta."""
     if device == "cuda":
         import torch
 
@@ -32,8 +34,6 @@ def device_name(device: str) -> str:
 
 def _cpu_name() -> str:
     """The CPU's model name from /proc/cpuinfo; if that does not exist, what Python knows about the processor."""
-    import platform
-
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -81,7 +81,8 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
     """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
 
     That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory is first returned to the
-    system. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
+    system, so that a run shows in the mark. None if the device keeps none: meta, mps, and the CPU on systems other than
+    Linux.
     """
     if device == "cuda":
         import torch
@@ -90,7 +91,8 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
         return torch.cuda.memory_allocated(), 0
     if device != "cpu":
         return None
-    _give_back_freed_memory()
+    with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: 5 resets the peak resident set, VmHWM
         return _status_bytes("VmRSS"), _status_bytes("RssFile")
@@ -118,11 +120,3 @@ def _status_bytes(name: str) -> int:
     """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it has none."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-def _give_back_freed_memory() -> None:
-    """Return freed memory to the system, so that a run shows in the high-water mark; only with glibc."""
-    import ctypes
-
-    with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim
-        ctypes.CDLL(None).malloc_trim(0)

@@ -26,12 +26,7 @@ class RandomHeads(Protocol):
     """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
 
     def run(
-        self,
-        architecture: Architecture,
-        tokens: int,
-        *,
-        check: Callable[[], object] = lambda: None,
-        **options: Any,
+        self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun: ...
 
 

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, LifoQueue
@@ -87,12 +86,7 @@ class HeadRunner:
             self._idle.put(child)
 
     def run(
-        self,
-        architecture: Architecture,
-        tokens: int,
-        *,
-        check: Callable[[], object] = lambda: None,
-        **options: Any,
+        self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun:
         """Run `run_head` with these arguments and options in a child; blocks until its result is there.
 
@@ -204,11 +198,15 @@ def _serve_jobs(pipe: Connection) -> None:
 
     torch.set_num_threads(min(torch.get_num_threads(), cores))
     states = HiddenStates()
-    work: Mapping[JobKind, Callable[..., object]] = {
-        "head": run_head,
-        "real head": partial(_run_real_head, states, lambda *layers: pipe.send(("progress", layers))),
-        "device": _describe_device,
-    }
+
+    def real_head(source: str | Path, text: str, folders: Sequence[Path], **options: Any) -> RealHead:
+        checkpoint = open_checkpoint(source, folders)
+        return run_real_head(
+            checkpoint, text, states=states, report=lambda *layers: pipe.send(("progress", layers)), **options
+        )
+
+    work: Mapping[JobKind, Callable[..., object]]
+    work = {"head": run_head, "real head": real_head, "device": _describe_device}
     pipe.send(("ready", None))
     while True:
         try:
@@ -216,14 +214,6 @@ def _serve_jobs(pipe: Connection) -> None:
         except EOFError:
             return
         pipe.send(in_language(spoken, _run_job, work[kind], arguments, options))
-
-
-def _run_real_head(
-    states: HiddenStates, report: Report, source: str | Path, text: str, folders: Sequence[Path], **options: Any
-) -> RealHead:
-    """Open a checkpoint and run a head of it, from the `states` that the child keeps."""
-    checkpoint = open_checkpoint(source, folders)
-    return run_real_head(checkpoint, text, states=states, report=report, **options)
 
 
 def _describe_device(device: str | None, usable_share: float) -> DeviceHere:

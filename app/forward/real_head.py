@@ -38,14 +38,7 @@ from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.memory_needed import bytes_needed, bytes_of_real_head
 from app.forward.program import at_layer, program_of_tensors, runnable_table
 from app.forward.rope import rotated_pairs
-from app.forward.run import (
-    MAX_REHEARSED_TOKENS,
-    USABLE_SHARE,
-    available_device,
-    execute,
-    prepare,
-    with_shapes,
-)
+from app.forward.run import MAX_REHEARSED_TOKENS, USABLE_SHARE, available_device, execute, prepare, with_shapes
 from app.forward.scores import has_window, mask_lines, score_lines
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture

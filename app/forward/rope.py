@@ -126,11 +126,14 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     """Yield scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pairs.
 
     The ramp begins at the pair with "beta_fast" turns over the trained length, 32 by default, and ends at that with
-    "beta_slow", 1 by default. Unless "truncate" is false, it begins and ends at whole pairs, rounded outward.
+    "beta_slow", 1 by default. Unless "truncate" is false, it begins and ends at whole pairs, rounded outward. Raises
+    ForwardError if a number that is needed is missing or out of range.
     """
     factor = _yarn_factor(architecture, rotary)
     fast, slow = (_scaling_number(rotary, name, usual) for name, usual in (("beta_fast", 32), ("beta_slow", 1)))
-    ends = [_pair_with_turns(architecture, rotary, turns) for turns in (fast, slow)]
+    wavelengths = [_trained_length(architecture, rotary) / (turns * 2 * math.pi) for turns in (fast, slow)]
+    # The numbers of the pairs with these wavelengths, as fractions.
+    ends = [rotary.width * math.log(length) / (2 * math.log(rotary.theta)) for length in wavelengths]
     if rotary.scaling.get("truncate", True):
         ends = [math.floor(ends[0]), math.ceil(ends[1])]
     first, last = max(ends[0], 0), min(ends[1], rotary.width - 1)
@@ -138,12 +141,6 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     ramp = f"((torch.arange({rotary.width // 2:d}, device=device) - {float(first)!r}) / {length!r}).clamp(0, 1)"
     yield ProgramLine(f"ramp = {ramp}", names=("ramp",), comment="rope_scaling yarn")
     yield _frequency_line(f"frequency * (1 - ramp + ramp / {factor!r})")
-
-
-def _pair_with_turns(architecture: Architecture, rotary: Rotary, turns: float) -> float:
-    """The number of the pair, as a fraction, that makes `turns` full turns over the trained length."""
-    length = _trained_length(architecture, rotary)
-    return rotary.width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(rotary.theta))
 
 
 def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:

@@ -26,15 +26,7 @@ from app.forward.devices import (
 )
 from app.forward.lines import ForwardError, ProgramLine
 from app.forward.memory_needed import bytes_needed
-from app.forward.program import (
-    architecture_of,
-    is_layer,
-    notes,
-    program,
-    run_sizes,
-    runnable_table,
-    variable_names,
-)
+from app.forward.program import architecture_of, is_layer, notes, program, run_sizes, runnable_table, variable_names
 from app.models.architecture import Architecture
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -235,9 +227,9 @@ def execute(
     timed = [_compile(line) for line in lines if line.timed]
     warm_up(device)
     if rehearsed:
-        _run_all(timed, _prepare_variables(preparing, replaced))
+        _run_all(timed, _run_all(preparing, dict(replaced)) | replaced)
     start = start_memory_count(device)
-    variables = _prepare_variables(preparing, replaced)
+    variables = _run_all(preparing, dict(replaced)) | replaced  # put back: one line may make two tensors
     wait_for_device(device)
     began = time.perf_counter()
     _run_all(timed, variables)
@@ -254,16 +246,6 @@ def prepare(lines: Iterable[ProgramLine]) -> Callable[[Mapping[str, Any]], dict[
 
 def _compile(line: ProgramLine) -> Any:
     return compile(line.code, "<head>", "exec")
-
-
-def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The `replaced` tensors, and the other variables that the compiled lines make.
-
-    A line that makes two variables may overwrite a replaced one, which is then put back.
-    """
-    variables = dict(replaced)
-    _run_all(codes, variables)
-    return variables | replaced
 
 
 def _run_all(codes: list[Any], variables: dict[str, Any]) -> dict[str, Any]:

@@ -29,12 +29,7 @@ from app.translation import N_
 _BERT = Family(
     encoders.BERT,
     "BertForMaskedLM",
-    {
-        **MULTI_HEAD,
-        "C": "max_position_embeddings = 512",
-        "P": "= C",
-        "T": "type_vocab_size = 2",
-    },
+    {**MULTI_HEAD, "C": "max_position_embeddings = 512", "P": "= C", "T": "type_vocab_size = 2"},
     {**ALL_BIASES, "decoder": Flag("is_decoder")},
     tied=True,
     causal=False,
@@ -149,12 +144,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         model_class="AlbertForMaskedLM",
         sizes={**_NARROW, "L_stored": "num_hidden_groups = 1"},
     ),
-    "electra": replace(
-        _BERT,
-        layout=encoders.ELECTRA,
-        model_class="ElectraForPreTraining",
-        sizes=_NARROW,
-    ),
+    "electra": replace(_BERT, layout=encoders.ELECTRA, model_class="ElectraForPreTraining", sizes=_NARROW),
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",
@@ -217,12 +207,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "clip_text_model": Family(
         encoders.CLIP_TEXT,
         "CLIPTextModel",
-        {
-            **MULTI_HEAD,
-            "C": "max_position_embeddings = 77",
-            "P": "= C",
-            "d_proj": "projection_dim = 512",
-        },
+        {**MULTI_HEAD, "C": "max_position_embeddings = 77", "P": "= C", "d_proj": "projection_dim = 512"},
         ALL_BIASES,
         tied=True,
         kv_cache=False,

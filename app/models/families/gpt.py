@@ -139,12 +139,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
     "bloom": Family(
         gpt.BLOOM,
         "BloomForCausalLM",
-        {
-            **_GPT_SIZES,
-            "d": "n_embed hidden_size",
-            "d_ff": "= 4*d",
-            "C": "seq_length = none",
-        },
+        {**_GPT_SIZES, "d": "n_embed hidden_size", "d_ff": "= 4*d", "C": "seq_length = none"},
         ALL_BIASES,
         tied=True,
         position_bias={"": "alibi"},

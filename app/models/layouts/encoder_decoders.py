@@ -124,10 +124,7 @@ BART = Layout(
         _in_both_parts("layer_norm", ModelPart.FINAL_NORM, when="final_norms"),
     ),
     _BART_ENCODER + _BART_DECODER,
-    {
-        "ForConditionalGeneration": TaskHead("model.", _LM_HEAD, logits=M_V),
-        "Model": TaskHead(),
-    },
+    {"ForConditionalGeneration": TaskHead("model.", _LM_HEAD, logits=M_V), "Model": TaskHead()},
 )
 # Whisper hears 80 or 128 mel bins through two convolutions (Radford et al., arXiv:2212.04356).
 WHISPER = Layout(
