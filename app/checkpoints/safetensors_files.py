@@ -35,7 +35,7 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
-    """The tensors in a file's header; raises CheckpointError if it is damaged.
+    """The tensors in a file's header, by name; raises CheckpointError if it is damaged or too long for `size` bytes.
 
     The time of its last change is there for the cache alone.
     """
@@ -84,7 +84,7 @@ class SafetensorsFiles:
         return entry
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead.
+        """Rows and columns of a tensor as a copy in float32; nothing else of it is read, but what the disk reads ahead.
 
         `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, and
         for a damaged file.
