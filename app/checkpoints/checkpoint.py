@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from app.models.architecture import Architecture
@@ -168,7 +167,8 @@ class Checkpoint:
     ) -> None:
         """`names` gives the name in the file of a tensor of the layout ("layers.0.self_attn.q_proj.weight").
 
-        `permuted` says whether the rows of a tensor, by its name in the file, are permuted in each head.
+        `permuted` says whether the rows of a tensor, by its name in the file, are permuted in each head. `tokenize` is
+        what `tokens` calls. The architecture's family must have a row in CHECKPOINT_RULES.
         """
         self.name, self.revision, self.kind, self.config = name, revision, kind, config
         self.architecture = architecture
@@ -227,9 +227,9 @@ class Checkpoint:
     def layer_weights(self, layer: int) -> LayerWeights:
         """Every parameter of one layer, by its role, None for what the model has not.
 
-        Norms are told by their order: before attention, then before the feed-forward block; of a "sandwich", there is
-        one after each block as well. Raises CheckpointError for a layer that there isn't, and for a tensor that is
-        missing or of another shape.
+        Norms are identified by their order: that before attention, then that before the feed-forward block; with the
+        placement "sandwich", one after each block follows it. Raises CheckpointError for a layer that there isn't, and
+        for a tensor that is missing or of another shape.
         """
         specs = self._layer_specs(layer)
         optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
@@ -264,7 +264,7 @@ class Checkpoint:
         """
         import torch
 
-        [table] = (spec for spec in self._outside if spec.part == ModelPart.TOKEN_TABLE)
+        [table] = self._outside(ModelPart.TOKEN_TABLE)
         name = self._stored(table, None).name
         wanted = sorted(set(ids))
         row_of = {token: row for row, token in enumerate(wanted)}
@@ -273,17 +273,17 @@ class Checkpoint:
 
     def position_rows(self, count: int) -> torch.Tensor | None:
         """The first rows (count, d) of the position table, None for a model without one."""
-        tables = [spec for spec in self._outside if spec.part == ModelPart.POSITION_TABLE]
+        tables = self._outside(ModelPart.POSITION_TABLE)
         return self.tensor(self._stored(tables[0], None).name, slice(0, count)) if tables else None
 
     def final_norm(self) -> NormWeights:
         """The norm after the last layer."""
-        return self._norm([spec for spec in self._outside if spec.part == ModelPart.FINAL_NORM], None)
+        return self._norm(self._outside(ModelPart.FINAL_NORM), None)
 
     def output_rows(self, rows: slice = ALL) -> torch.Tensor:
         """The LM head's matrix as it is stored, a row for each token, or some of its rows: (V, d)."""
         part = ModelPart.TOKEN_TABLE if self.architecture.tied_embeddings else ModelPart.OUTPUT_HEAD
-        [matrix] = (spec for spec in self._outside if spec.part == part)
+        [matrix] = self._outside(part)
         return self.tensor(self._stored(matrix, None).name, rows)
 
     def tokens(self, text: str) -> tuple[Token, ...]:
@@ -296,12 +296,11 @@ class Checkpoint:
 
     # Private
 
-    @cached_property
-    def _outside(self) -> ParameterSpecs:
-        return self.architecture.outside_parameters
+    def _outside(self, part: ModelPart) -> ParameterSpecs:
+        return tuple(spec for spec in self.architecture.outside_parameters if spec.part == part)
 
     def _layer_specs(self, layer: int) -> ParameterSpecs:
-        """The tensors of one layer, as the layout has them; raises CheckpointError for a layer that there isn't."""
+        """The layout's tensors of layer number `layer`, from 0; raises CheckpointError for a layer that there isn't."""
         last = self.architecture.L - 1
         if not 0 <= layer <= last:
             raise CheckpointError(_("{checkpoint} has layers 0 to {last}.").format(checkpoint=self.name, last=last))
@@ -312,7 +311,10 @@ class Checkpoint:
         raise AssertionError
 
     def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
-        """The tensor of the file for one of the layout; raises CheckpointError if it is missing or of another shape."""
+        """The tensor of the file for one of the layout; raises CheckpointError if it is missing or of another shape.
+
+        `layer` is None for one outside the layers. The shape is that which the config's sizes give.
+        """
         prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
         name = self._names(prefix + spec.name)
         if name not in self._file.names:
@@ -357,7 +359,10 @@ class Checkpoint:
         return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
 
     def _used(self, part: StoredPart) -> torch.Tensor:
-        """A part as the program uses it: cut out, turned to x·W, with the norm's offset added."""
+        """A part as the program uses it: cut out, with the norms' offset if its note says "plus-one".
+
+        Last, it is transposed to x·W if it is turned.
+        """
         cut = slice(part.start, part.start + part.length)
         rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
         values = self.tensor(part.stored.name, rows, columns)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from app.checkpoints.checkpoint import CheckpointError, StoredTensor
-from app.models.families.checkpoints import GGUF_RULES
+from app.models.families.checkpoints import GGUF_FAMILIES
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
-    """The header of one file; the size and the time of its last change only decide whether it is walked anew.
+    """The header of one file, cached; size and time of the last change only decide whether it is walked anew.
 
-    Raises CheckpointError for a damaged one.
+    Raises CheckpointError for a damaged or empty one.
     """
     try:
         with _mapped_header(path) as content:
@@ -229,7 +229,7 @@ class _Walk:
         return self.content[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """The value of this type that comes next; for an array, its place, so that `read_array` can read it later.
+        """The value of this type that comes next; for an array, its place, for `array_items` to read it later.
 
         A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type.
         """
@@ -325,7 +325,7 @@ class GgufFile:
     def __init__(self, index: GgufIndex) -> None:
         """Map the file and its pieces; nothing is read yet.
 
-        Raises CheckpointError for a tensor that isn't whole or overlaps one.
+        Raises CheckpointError, with the file's name, for what `_check_places` refuses in a file.
         """
         import numpy as np
         from gguf import GGMLQuantizationType
@@ -380,13 +380,12 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
     the model. The number of rows of the token embedding is the vocabulary size, and the embedding is tied if there is
     no output matrix. RoPE is scaled if the file has a tensor of factors for it.
 
-    Raises CheckpointError, which names it, for an architecture without a row in GGUF_RULES, for unknown metadata, and
+    Raises CheckpointError, which names it, for an architecture that is not in GGUF_FAMILIES, for unknown metadata, and
     for what `_check_metadata` and `_rope_scaling` refuse.
     """
-    rule = GGUF_RULES.get(index.architecture)
-    if rule is None:
+    if index.architecture not in GGUF_FAMILIES:
         problem = _("{file} has the architecture “{name}”; those that can be read here are {known}.")
-        known = ", ".join(GGUF_RULES)
+        known = ", ".join(GGUF_FAMILIES)
         raise CheckpointError(problem.format(file=file_name, name=index.architecture[:40], known=known))
     prefix = f"{index.architecture}."
     known_keys = {prefix + key for key in (*_CONFIG_FIELDS, *_CHECKED_FIELDS)}
@@ -395,7 +394,7 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
             _refuse(file_name, key, value)
     fields = {prefix + key: field for key, field in _CONFIG_FIELDS.items()}
     stated = {field: index.metadata[key] for key, field in fields.items() if key in index.metadata}
-    config = {"model_type": rule.model_type, "num_key_value_heads": stated.get("num_attention_heads"), **stated}
+    config = {"model_type": index.architecture, "num_key_value_heads": stated.get("num_attention_heads"), **stated}
     config["tie_word_embeddings"] = "output.weight" not in index.tensors
     if "token_embd.weight" in index.tensors:
         config["vocab_size"] = index.tensors["token_embd.weight"].shape[0]
@@ -461,7 +460,10 @@ def _refuse(file_name: str, key: str, value: object) -> NoReturn:
 
 
 def gguf_name(name: str) -> str:
-    """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight"."""
+    """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight".
+
+    Raises KeyError for a module that _MODULES lacks.
+    """
     module, _dot, kind = name.rpartition(".")
     block = ""
     if module.startswith("layers."):
@@ -475,4 +477,4 @@ def is_permuted(index: GgufIndex, name: str) -> bool:
 
     `name` is the one in the file.
     """
-    return GGUF_RULES[index.architecture].permutes and name.endswith(_PERMUTED)
+    return GGUF_FAMILIES[index.architecture] and name.endswith(_PERMUTED)

@@ -66,7 +66,10 @@ class _Folder:
         return _allowed_path(path, self.allowed) if path.is_file() else None
 
     def text(self, name: str, most: int) -> str | None:
-        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8."""
+        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8.
+
+        Also, as `file` does, for a file in no allowed folder.
+        """
         path = self.file(name)
         if path is None:
             return None

@@ -33,7 +33,7 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
-    """The CPU's model name from /proc/cpuinfo; if that does not exist, what Python knows about the processor."""
+    """The first "model name" in /proc/cpuinfo; if that is not there, what Python knows about the processor."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -62,8 +62,8 @@ def wait_for_device(device: str) -> None:
 def available_bytes(device: str) -> int | None:
     """Bytes that a run can take on a device; None for meta.
 
-    On cuda this is the free memory and what torch has reserved but doesn't use, on mps what Apple recommends at most
-    less what torch uses.
+    On the CPU this is `available_memory`, on cuda the free memory and what torch has reserved but doesn't use, on mps
+    what Apple recommends at most less what torch uses.
     """
     if device == "meta":
         return None
@@ -72,7 +72,6 @@ def available_bytes(device: str) -> int | None:
     import torch
 
     if device == "cuda":
-        # Memory that torch has reserved and does not use is free for the next run.
         return int(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
     return int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
 

@@ -226,7 +226,10 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
 def attention(
     checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
+    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x.
+
+    It runs the program of a whole layer, on the device of x and in its number format, into which `weights` are put.
+    """
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
     lines = program_of_tensors(

@@ -481,7 +481,7 @@ def _split_heads_program(
     """Yield the program of a layer whose heads are a dimension of each tensor: every activation of the table in order.
 
     Queries and keys are normalized and rotated once their heads are split, unless their norm is over all heads. The
-    number of a head changes nothing, since the table has all heads.
+    output's bias comes last. The number of a head changes nothing, since the table has all heads.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield ProgramLine("", comment="The layer itself")

@@ -184,7 +184,10 @@ class RealHead:
         }
 
     def _facts(self) -> dict[str, Any]:
-        """Everything but the arrays, as plain data for JSON; bytes of tokens are in hexadecimal digits."""
+        """Everything but the arrays, as plain data for JSON; bytes of tokens are in hexadecimal digits.
+
+        Of the architecture it has the name, as "model", and the config.
+        """
         return {name: getattr(self, name) for name in _FACTS} | {
             "model": self.architecture.name,
             "config": dict(self.config),

@@ -148,13 +148,27 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("QK norm: queries and keys are normalized before the scores.")
     if a.has_sinks:
         yield _("Attention sinks: each head has one more score, which takes part in the softmax and is then dropped.")
-    yield _norm_sentence(a).format(norm=a.norm)
+    norm_sentence = {
+        "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
+        "post": _("{norm} after each residual addition (post-norm)."),
+        "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
+        "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
+        "parallel": _(
+            "Attention and feed-forward block run in parallel on the normalized input of the layer ({norm})."
+        ),
+    }[a.norm_placement]
+    yield norm_sentence.format(norm=a.norm)
     if a.gated:
         yield _("Gated feed-forward block: three matrices (gate, up and down).")
     else:
         yield _("Feed-forward block without a gate: two matrices.")
     yield from _expert_sentences(a)
-    yield _lm_head_sentence(a)
+    if not a.has_lm_head:
+        yield _("No LM head is counted.")
+    elif a.tied_embeddings:
+        yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
+    else:
+        yield _("The LM head is a matrix of its own, separate from the token embedding.")
     yield _("Parameters are those of {model_class} in transformers.").format(model_class=a.model_class)
     left_out = _("This model also has {part}. Sheets leave that out, and the model is not run in PyTorch.")
     yield from (left_out.format(part=part) for part in a.not_modelled)
@@ -305,19 +319,6 @@ def _score_sentences(a: Architecture) -> Iterator[str]:
         yield capped.format(cap=f"{a.score_softcap:g}")
 
 
-def _norm_sentence(a: Architecture) -> str:
-    """The sentence on the places of a layer's norms, with {norm} not filled in."""
-    return {
-        "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
-        "post": _("{norm} after each residual addition (post-norm)."),
-        "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
-        "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
-        "parallel": _(
-            "Attention and feed-forward block run in parallel on the normalized input of the layer ({norm})."
-        ),
-    }[a.norm_placement]
-
-
 def _expert_sentences(a: Architecture) -> Iterator[str]:
     """Yield the sentence on experts, with the shared ones if there are any; nothing for a model without experts."""
     if not a.has_experts:
@@ -343,15 +344,6 @@ def _shared_experts(a: Architecture) -> int:
     """How many experts every token uses: n_sh, or 1 without that size; 0 if no layer has shared experts."""
     has_shared = any("shared_experts" in kind.rows for kind in a.kinds)
     return a.all_sizes.get("n_sh", 1) if has_shared else 0
-
-
-def _lm_head_sentence(a: Architecture) -> str:
-    """The sentence on the LM head: none over the vocabulary, tied to the token embedding, or a separate matrix."""
-    if not a.has_lm_head:
-        return _("No LM head is counted.")
-    if a.tied_embeddings:
-        return _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
-    return _("The LM head is a matrix of its own, separate from the token embedding.")
 
 
 def bucket_name(bucket: Bucket, part: Summand) -> str:

@@ -153,6 +153,10 @@ class _Writer:
     """Writes expressions in the sizes of one model, equal sizes under one name, and collects the equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
+        """Find the SYNONYMS that are equal in this model, and the products of HEADS_AND_WIDTHS that are equal to d.
+
+        The products are written with the synonyms' second names, each once.
+        """
         self.sizes = architecture.all_sizes
         self.equalities_used = dict[str, Equality]()
         self._renames = {

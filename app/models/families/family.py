@@ -209,7 +209,7 @@ def has_word(word: str) -> Callable[[object, str], bool]:
     """
 
     def test(value: object, name: str) -> bool:
-
+        """Whether `word` is in the list or text `value` of the field `name`, as `has_word` says."""
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
             problem = _('"{field}" must be a list of words, not {value}.')
