@@ -150,16 +150,16 @@ def program_of_tensors(
     check_modelled(a, topic)
     reads = [ProgramLine(f'{name} = tensors["{name}"]', "input" if name == "X" else name, (name,)) for name in given]
     if is_layer(topic):
-        heading, symbols, weights = f"Sizes: {_SIZES_OF_LAYER}", "N, d, H, G, d_h, d_v", "its weights"
+        heading, symbols, weights = f"Sizes: {_SIZES_OF_LAYER}", "N, d, H, G, d_h, d_v", ", and its weights"
         computing = (*_position_lines(a, tokens, None, device), *_layer_itself(a, table, sizes, head))
     else:
-        heading, symbols, weights = _SIZES_OF_HEAD, "N, d, d_h, d_v", f"the weights of its head {head:d}"
+        heading, symbols, weights = _SIZES_OF_HEAD, "N, d, d_h, d_v", f", and the weights of its head {head:d}"
         computing = tuple(_head_itself(a, table, sizes, head, device))
     return (
         ProgramLine("import torch"),
         ProgramLine("", comment=heading),
         *size_lines(symbols, sizes, dtype, device),
-        ProgramLine("", comment=f"The input of layer {layer:d}, and {weights}"),
+        ProgramLine("", comment=f"The input of layer {layer:d}{weights}"),
         *reads,
         *computing,
     )
