@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
@@ -22,14 +22,6 @@ FailureReason = Literal["busy", "too-long", "stopped"]
 NotRunReason = Literal["refused"] | FailureReason
 
 
-class RandomHeads(Protocol):
-    """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
-
-    def run(
-        self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
-    ) -> HeadRun: ...
-
-
 class HeadNotRun(JobFailedError):
     """A head or layer that was not run: `str()` is the sentence to show.
 
@@ -41,7 +33,7 @@ class HeadNotRun(JobFailedError):
         super().__init__(sentence, reason)
 
 
-def run_sheet(runner: RandomHeads, variant: Variant, **options: Any) -> HeadRun:
+def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
     """Run the head or layer that a sheet asks about, with these `options` of `run_architecture`; blocks.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
@@ -65,10 +57,10 @@ def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]
     return variant.architecture if is_layer(topic) else variant.model.architecture, variant.tokens, options
 
 
-def run_architecture(runner: RandomHeads, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
     """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `RandomHeads.run`.
+    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `HeadRunner.run`.
     A model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before
     the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one
     with the sentence about it and "too-long" or "stopped".

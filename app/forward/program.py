@@ -420,8 +420,7 @@ def _layer_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of a layer: sizes, random input and parameters, positions, then all heads.
 
-    q, k, v, S, A and c are 3-D, heads first. The last lines take the scores and weights of `head` out of S and A,
-    because that is what the table asks for.
+    The last lines take the scores and weights of `head` out of those of all heads, because the table asks for them.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield from _layer_itself(a, table, sizes, head)
@@ -430,7 +429,10 @@ def _layer_program(
 def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
     """Yield the lines of a layer that has its input, its parameters and the positions: queries to output.
 
-    The output has its bias b_O. The last lines take the scores and weights of `head` out of those of all heads.
+    From q, k and v to the context c, tensors are 3-D, heads first: scores S and weights A (H, N, N), c (H, N, d_v).
+    With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
+    and values without copies of them. The output has its bias b_O. The last lines take the scores and weights of `head`
+    out of those of all heads.
     """
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
@@ -442,7 +444,15 @@ def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int],
     yield helper("v = V.view(N, G, d_v).transpose(0, 1)", timed=True)
     yield from _norm_and_rope(a, "q")
     yield from _norm_and_rope(a, "k")
-    yield from _queries_to_context(a, sizes["N"])
+    group = a.query_heads_per_kv_head
+    if group > 1:
+        comment = f"{group:d} query heads that share keys and values, one below the other"
+        yield helper("q_shared = q.reshape(G, -1, d_h)", comment, timed=True)
+        yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
+    else:
+        yield helper("S = q @ k.mT", timed=True)
+    yield from score_lines(a, sizes["N"], layer=True, makes=None)
+    yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
     yield from _concatenated_heads(a, table, head)
 
 
@@ -541,23 +551,6 @@ def _position_lines(
         yield ProgramLine(f"position = torch.arange({length}, device=device)", names=("position",))
     yield from angle_lines(a, tokens, device)
     yield from position_bias_lines(a, head)
-
-
-def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Yield a layer's lines from q, k and v to the context: scores S (H, N, N), weights A, context c (H, N, d_v).
-
-    With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
-    and values without copies of them.
-    """
-    group = a.query_heads_per_kv_head
-    if group > 1:
-        comment = f"{group:d} query heads that share keys and values, one below the other"
-        yield helper("q_shared = q.reshape(G, -1, d_h)", comment, timed=True)
-        yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
-    else:
-        yield helper("S = q @ k.mT", timed=True)
-    yield from score_lines(a, tokens, layer=True, makes=None)
-    yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
 
 
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:

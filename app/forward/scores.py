@@ -25,7 +25,8 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
     """Yield lines that prepare what is added to the scores for the distance of query and key; none without such a bias.
 
     They make `bias`, one number for each distance from 1 - N to N - 1, for T5's relative position bias, and `slope` for
-    ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head.
+    ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head; its slopes are
+    written as a formula for a power of two of heads, else as a list of numbers.
     """
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
@@ -33,10 +34,12 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
         yield helper("bias = b_P[..., bucket]")
     if a.position_bias == "alibi":
         yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")
-        if head is None:
-            yield helper(f"slope = {_layer_slopes(a)}")
-        else:
+        if head is not None:
             yield ProgramLine(f"slope = {a.alibi_slopes[head]!r}")
+        elif a.H & (a.H - 1) == 0:  # a power of two of heads has a formula
+            yield helper(f"slope = 2.0 ** (-{STRENGTH} * torch.arange(1, H + 1, device=device) / H)")
+        else:
+            yield helper(f"slope = torch.tensor({list(a.alibi_slopes)!r}, device=device)")
 
 
 def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
@@ -50,13 +53,6 @@ def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
     growth = f"(distance.abs() / {exact:d}).log() / {math.log(MAX_DISTANCE / exact)!r} * {half - exact:d}"
     yield helper(f"far = ({exact:d} + ({growth}).long()).clamp(max={half - 1:d})", f"for distances from {exact:d} on")
     yield helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
-
-
-def _layer_slopes(a: Architecture) -> str:
-    """The code that makes the slopes of all heads: a formula for a power of two of heads, else a list of numbers."""
-    if a.H & (a.H - 1) == 0:
-        return f"2.0 ** (-{STRENGTH} * torch.arange(1, H + 1, device=device) / H)"
-    return f"torch.tensor({list(a.alibi_slopes)!r}, device=device)"
 
 
 def score_lines(

@@ -172,33 +172,26 @@ def window_per_layer(
 ) -> tuple[int | None, ...]:
     """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
 
-    The config's "layer_types" overrides the rule's pattern, but not the length of the windows. All are None if the
-    family has no rule, or the config no length. A `centred` window, of a bidirectional model, reaches half the stated
-    length, rounded down, to each side of the query. Raises ConfigError for a "layer_types" that cannot be read, even
-    where there are no windows.
+    The length is the rule's field of the config, or the rule's `missing` if there is no such field. The layers with a
+    window are those that the config's "layer_types" lists, else those of the rule's pattern. A `centred` window, of a
+    bidirectional model, reaches half the length, rounded down, to each side of the query. All are None without a rule,
+    if the rule's `switch` field is not true, and if the length is null or None. Raises ConfigError for a field that
+    cannot be read; "layer_types" is read even where there are no windows.
 
     Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
     if rule is None or not layers:
         return (None,) * layers
-    length = _window_length(rule, config)
+    length = None
+    if rule.switch is None or read_bool(config, rule.switch, False):
+        value = config.get(rule.field, rule.missing)  # null is not missing: it means no window
+        length = None if value is None else check_whole_number(value, rule.field, MAX_POSITIONS)
     listed = _listed_windows(config, layers)
     if length is None:
         return (None,) * layers
     length = length // 2 * 2 + 1 if centred else length
     windowed = rule.layers(config, layers) if listed is None else listed
     return tuple(length if has_window else None for has_window in windowed)
-
-
-def _window_length(rule: WindowRule, config: Config) -> int | None:
-    """The length of the config's windows in keys: its field, or the rule's `missing` if it has no such field.
-
-    None, for no windows, if the field is null, or if the rule's `switch` field is not true.
-    """
-    if rule.switch and not read_bool(config, rule.switch, False):
-        return None
-    value = config.get(rule.field, rule.missing)  # null is not missing: it means no window
-    return None if value is None else check_whole_number(value, rule.field, MAX_POSITIONS)
 
 
 def _listed_windows(config: Config, layers: int) -> list[bool] | None:

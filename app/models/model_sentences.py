@@ -63,11 +63,9 @@ def size_meanings() -> dict[str, str]:
 
 def reason_for_none(symbol: str) -> str:
     """Why a model has no vocabulary (`symbol` "V") or states no context length (any other symbol)."""
-    return (
-        _("No vocabulary: this model does not read text.")
-        if symbol == "V"
-        else _("The config states no context length.")
-    )
+    if symbol == "V":
+        return _("No vocabulary: this model does not read text.")
+    return _("The config states no context length.")
 
 
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
