@@ -131,15 +131,9 @@ class _Fetch:
 
     def file(self, name: str, progress: type[_Bar] | None = None) -> Path:
         """Fetch a file, unless the cache has it, and return its path there; without `progress`, nothing is reported."""
-        return Path(
-            self.hub.hf_hub_download(
-                self.name,
-                name,
-                revision=self.commit,
-                cache_dir=self.cache,
-                tqdm_class=progress or _progress(0, None),
-            )
-        )
+        bars = progress or _progress(0, None)
+        path = self.hub.hf_hub_download(self.name, name, revision=self.commit, cache_dir=self.cache, tqdm_class=bars)
+        return Path(path)
 
 
 class _Bar:
