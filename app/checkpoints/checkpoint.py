@@ -294,8 +294,6 @@ class Checkpoint:
         """
         return self._tokenize(text)
 
-    # Private
-
     def _outside(self, part: ModelPart) -> ParameterSpecs:
         return tuple(spec for spec in self.architecture.outside_parameters if spec.part == part)
 

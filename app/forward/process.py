@@ -74,6 +74,7 @@ class HeadRunner:
         children: int = 1,
         device: str | None = None,
     ) -> None:
+        """Make the children, all idle and none started yet; each gets an equal part of `memory_share`."""
         self.time_limit_s, self.memory_share = time_limit_s, memory_share / children
         self._turn, self._device, self._closed = turn, device, False
         self._checkpoint_folders = tuple(checkpoint_folders)
@@ -200,6 +201,7 @@ def _serve_jobs(pipe: Connection) -> None:
     states = HiddenStates()
 
     def real_head(source: str | Path, text: str, folders: Sequence[Path], **options: Any) -> RealHead:
+        """Open a checkpoint and run a head of it, from the kept `states`, sending how many layers have run."""
         checkpoint = open_checkpoint(source, folders)
         return run_real_head(
             checkpoint, text, states=states, report=lambda *layers: pipe.send(("progress", layers)), **options
