@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from app.models.architecture import Architecture
@@ -168,7 +167,8 @@ class Checkpoint:
     ) -> None:
         """`names` gives the name in the file of a tensor of the layout ("layers.0.self_attn.q_proj.weight").
 
-        `permuted` says whether the rows of a tensor, by its name in the file, are permuted in each head.
+        `permuted` says whether the rows of a tensor, by its name in the file, are permuted in each head. `tokenize` is
+        what `tokens` calls. The architecture's family must have a row in CHECKPOINT_RULES.
         """
         self.name, self.revision, self.kind, self.config = name, revision, kind, config
         self.architecture = architecture
@@ -203,16 +203,11 @@ class Checkpoint:
 
     # Tensors as they are stored
 
-    def stored(self, layer: int | None) -> tuple[StoredTensor, ...]:
-        """The tensors of one layer in the order of its layout, or for None those outside the layers."""
-        specs = self._outside if layer is None else self._layer_specs(layer)
-        return tuple(self._stored(spec, layer) for spec in specs)
-
     def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
         """Rows and columns of a tensor by its name in the file, in float32 and stored orientation.
 
-        Where GGUF permutes the rows of a head, they are put back into their order first. Raises CheckpointError for a
-        name that the file doesn't have.
+        Where GGUF permutes the rows of a head, they are put back into their order first, and `rows` counts them in that
+        order; whole heads are read for it. Raises CheckpointError for a name that the file doesn't have.
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
@@ -232,33 +227,29 @@ class Checkpoint:
     def layer_weights(self, layer: int) -> LayerWeights:
         """Every parameter of one layer, by its role, None for what the model has not.
 
-        Raises CheckpointError for a layer that there isn't, and for a tensor that is missing or of another shape.
+        Norms are identified by their order: that before attention, then that before the feed-forward block; with the
+        placement "sandwich", one after each block follows it. Raises CheckpointError for a layer that there isn't, and
+        for a tensor that is missing or of another shape.
         """
         specs = self._layer_specs(layer)
-        attention = dict(self._attention_tensors(layer, specs))
-        norms = self._norms(layer, specs)
+        optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
+        tensors: dict[str, Any] = dict.fromkeys(optional)
+        tensors |= dict(self._attention_tensors(layer, specs)) | self._feed_forward_tensors(layer, specs)
+        norms = [self._norm(norm, layer) for norm in _norm_specs(specs)]
         is_sandwich = self.architecture.norm_placement == "sandwich"
-        feed_forward = self._feed_forward_tensors(layer, specs)
         return LayerWeights(
-            **{name: attention.get(name) for name in ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")},
-            W_Q=attention["W_Q"],
-            W_K=attention["W_K"],
-            W_V=attention["W_V"],
-            W_O=attention["W_O"],
+            **tensors,
             attention_norm=norms[0],
             after_attention_norm=norms[1] if is_sandwich else None,
             mlp_norm=norms[2 if is_sandwich else 1],
             after_mlp_norm=norms[3] if is_sandwich else None,
-            W_gate=feed_forward.get("W_gate"),
-            W_up=feed_forward["W_up"],
-            W_down=feed_forward["W_down"],
-            **{name: feed_forward.get(name) for name in ("b_gate", "b_up", "b_down")},
         )
 
     def head_weights(self, layer: int, head: int) -> HeadWeights:
         """The parameters of one query head, of its key/value head and of the norm before them, and where they lie.
 
-        Raises CheckpointError for a layer or a head that there isn't.
+        `layer` and `head` count from 0. Raises CheckpointError for a layer or a head that there isn't, and for a tensor
+        that is missing or of another shape.
         """
         if not 0 <= head < self.architecture.H:
             problem = _("{checkpoint} has heads 0 to {last} in each layer.")
@@ -267,10 +258,13 @@ class Checkpoint:
         return HeadWeights(parts, {part.variable: self._used(part) for part in parts})
 
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
-        """The rows (N, d) of the token embedding for these ids, not yet multiplied by `embedding_factor`."""
+        """The rows (N, d) of the token embedding for these ids, not yet multiplied by `embedding_factor`.
+
+        Each row is read once, however often its id comes.
+        """
         import torch
 
-        [table] = (spec for spec in self._outside if spec.part == ModelPart.TOKEN_TABLE)
+        [table] = self._outside(ModelPart.TOKEN_TABLE)
         name = self._stored(table, None).name
         wanted = sorted(set(ids))
         row_of = {token: row for row, token in enumerate(wanted)}
@@ -279,17 +273,17 @@ class Checkpoint:
 
     def position_rows(self, count: int) -> torch.Tensor | None:
         """The first rows (count, d) of the position table, None for a model without one."""
-        tables = [spec for spec in self._outside if spec.part == ModelPart.POSITION_TABLE]
+        tables = self._outside(ModelPart.POSITION_TABLE)
         return self.tensor(self._stored(tables[0], None).name, slice(0, count)) if tables else None
 
     def final_norm(self) -> NormWeights:
         """The norm after the last layer."""
-        return self._norm([spec for spec in self._outside if spec.part == ModelPart.FINAL_NORM], None)
+        return self._norm(self._outside(ModelPart.FINAL_NORM), None)
 
     def output_rows(self, rows: slice = ALL) -> torch.Tensor:
         """The LM head's matrix as it is stored, a row for each token, or some of its rows: (V, d)."""
         part = ModelPart.TOKEN_TABLE if self.architecture.tied_embeddings else ModelPart.OUTPUT_HEAD
-        [matrix] = (spec for spec in self._outside if spec.part == part)
+        [matrix] = self._outside(part)
         return self.tensor(self._stored(matrix, None).name, rows)
 
     def tokens(self, text: str) -> tuple[Token, ...]:
@@ -300,14 +294,11 @@ class Checkpoint:
         """
         return self._tokenize(text)
 
-    # Private
-
-    @cached_property
-    def _outside(self) -> ParameterSpecs:
-        return self.architecture.outside_parameters
+    def _outside(self, part: ModelPart) -> ParameterSpecs:
+        return tuple(spec for spec in self.architecture.outside_parameters if spec.part == part)
 
     def _layer_specs(self, layer: int) -> ParameterSpecs:
-        """The tensors of one layer, as the layout has them; raises CheckpointError for a layer that there isn't."""
+        """The layout's tensors of layer number `layer`, from 0; raises CheckpointError for a layer that there isn't."""
         last = self.architecture.L - 1
         if not 0 <= layer <= last:
             raise CheckpointError(_("{checkpoint} has layers 0 to {last}.").format(checkpoint=self.name, last=last))
@@ -318,7 +309,10 @@ class Checkpoint:
         raise AssertionError
 
     def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
-        """The tensor of the file for one of the layout; raises CheckpointError if it is missing or of another shape."""
+        """The tensor of the file for one of the layout; raises CheckpointError if it is missing or of another shape.
+
+        `layer` is None for one outside the layers. The shape is that which the config's sizes give.
+        """
         prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
         name = self._names(prefix + spec.name)
         if name not in self._file.names:
@@ -335,7 +329,7 @@ class Checkpoint:
         """Yield the parts of one head: matrices, biases, the gains of queries and keys, then the norm before them.
 
         The parts are slices, save b_O, the gains and the norm, which are whole. Notes say whether the rows of a part
-        are permuted, its tensor is fused, or other heads share it.
+        are permuted, its tensor is fused, other query heads share it, or 1 is added to it (see StoredPart).
         """
         a, specs = self.architecture, self._layer_specs(layer)
         slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
@@ -363,7 +357,10 @@ class Checkpoint:
         return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
 
     def _used(self, part: StoredPart) -> torch.Tensor:
-        """A part as the program uses it: cut out, turned to x·W, with the norm's offset added."""
+        """A part as the program uses it: cut out, with the norms' offset if its note says "plus-one".
+
+        Last, it is transposed to x·W if it is turned.
+        """
         cut = slice(part.start, part.start + part.length)
         rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
         values = self.tensor(part.stored.name, rows, columns)
@@ -377,10 +374,13 @@ class Checkpoint:
         return values.T.contiguous() if spec.kind == "matrix" and spec.stored_shape != spec.in_out_shape else values
 
     def _attention_tensors(self, layer: int, specs: ParameterSpecs) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield W_Q, b_Q and so on, and then the gains of queries and keys, g_Q and g_K, if the model has them.
+        """Yield W_Q, W_K, W_V and W_O, each with its bias, "b_Q", after it, then g_Q and g_K; only what the model has.
 
-        Of a fused tensor, each matrix gets the slices of all its heads, one head after the other.
+        All are whole, with the heads side by side, matrices as x·W. Of a fused tensor, whose biases come after the
+        three matrices, each letter gets the slices of all its heads, one head after the other.
         """
+        import torch
+
         a = self.architecture
         for letters, matrix, bias in _projections(specs):
             for symbol, spec in (("W", matrix), ("b", bias)):
@@ -393,26 +393,25 @@ class Checkpoint:
                 slices = [head_slices(a, head) for head in range(a.H)]
                 for letter in letters:
                     of_letter = [at[letter] for at in slices[:: 1 if letter == "Q" else a.query_heads_per_kv_head]]
-                    yield (
-                        f"{symbol}_{letter}",
-                        _concatenated([values.narrow(-1, at.start, at.length) for at in of_letter]),
-                    )
+                    pieces = [values.narrow(-1, at.start, at.length) for at in of_letter]
+                    yield f"{symbol}_{letter}", torch.cat(pieces, -1)
         for letter, part in (("Q", ModelPart.QUERY_NORM), ("K", ModelPart.KEY_NORM)):
             for spec in (spec for spec in specs if spec.part == part):
                 yield f"g_{letter}", self._read(spec, layer)
 
     def _feed_forward_tensors(self, layer: int, specs: ParameterSpecs) -> dict[str, torch.Tensor]:
-        """W_up, W_down and so on of the feed-forward block, and their biases, by name.
+        """W_gate, W_up and W_down of the feed-forward block, and biases such as b_up, by name; only what the model has.
 
-        Where one tensor holds gate and up, its first half is the gate.
+        The matrices are in this order in the layout, and a bias has the name of its matrix. Where one tensor holds gate
+        and up, its first half is the gate.
         """
         block = [spec for spec in specs if spec.part == ModelPart.FEED_FORWARD]
-        matrices = [spec for spec in block if spec.kind == "matrix"]
-        *before, _down = matrices
+        *before, down = (spec.name.removesuffix("weight") for spec in block if spec.kind == "matrix")
         names = ["gate", "up"] if self.architecture.gated or len(before) == 2 else ["up"]
         tensors = {}
         for spec in block:
-            symbol, place = ("W", matrices.index(spec)) if spec.kind == "matrix" else ("b", _place(spec, matrices))
+            symbol, end = ("W", "weight") if spec.kind == "matrix" else ("b", "bias")
+            place = [*before, down].index(spec.name.removesuffix(end))
             values = self._read(spec, layer)
             if place == len(before):
                 tensors[f"{symbol}_down"] = values
@@ -421,10 +420,6 @@ class Checkpoint:
             else:
                 tensors[f"{symbol}_{names[place]}"] = values
         return tensors
-
-    def _norms(self, layer: int, specs: ParameterSpecs) -> list[NormWeights]:
-        """The norms of a layer in the order in which they are applied, which is that of the layout."""
-        return [self._norm(norm, layer) for norm in _norm_specs(specs)]
 
     def _norm(self, specs: Sequence[ParameterSpec], layer: int | None) -> NormWeights:
         """The norm of a scale and perhaps a bias."""
@@ -444,7 +439,8 @@ class HeadSlice:
 def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
     """The slices of a query head and of its key/value head in the stored matrices, by "Q", "K", "V" and "O".
 
-    The sheet about stored weights knows them for the first query head of each group; the others follow it.
+    The sheet about stored weights knows them for the first query head of each group; in W_Q and W_O, each further one
+    starts a head's width after the one before it.
     """
     a = architecture
     later = head % a.query_heads_per_kv_head
@@ -462,7 +458,10 @@ def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
 
 
 def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, ParameterSpec | None]]:
-    """Yield the matrices of attention, each with its letters ("Q", or "QKV" of a fused one) and its bias, if any."""
+    """Yield the matrices of attention, each with its letter, "QKV" for a fused one, and its bias, or None.
+
+    They are in the order of the layout: queries, keys, values, output.
+    """
     attention = [spec for spec in specs if spec.part == ModelPart.ATTENTION]
     matrices = [spec for spec in attention if spec.kind == "matrix"]
     for letters, matrix in zip(("QKV", "O") if matrices[0].fused else "QKVO", matrices, strict=True):
@@ -471,7 +470,7 @@ def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, Pa
 
 
 def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
-    """The norms of a layer in their order, each as its scale and, if it has one, its bias."""
+    """The norms of a layer in the order of the layout, in which they are applied; each as its scale and any bias."""
     norms: list[list[ParameterSpec]] = []
     for spec in (spec for spec in specs if spec.part == ModelPart.NORMS):
         if spec.kind == "scale":
@@ -479,17 +478,6 @@ def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
         else:
             norms[-1].append(spec)
     return norms
-
-
-def _place(bias: ParameterSpec, matrices: Sequence[ParameterSpec]) -> int:
-    """The place of the matrix that a bias belongs to."""
-    return [matrix.name for matrix in matrices].index(bias.name.removesuffix("bias") + "weight")
-
-
-def _concatenated(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
-    import torch
-
-    return torch.cat(tuple(pieces), -1)
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -14,10 +14,10 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from app.checkpoints.checkpoint import CheckpointError, StoredTensor
-from app.models.families.checkpoints import GGUF_RULES
+from app.models.families.checkpoints import GGUF_FAMILIES
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ _CONFIG_FIELDS = {
 }
 # Further metadata of a model, which is checked against the tensors or the config.
 _CHECKED_FIELDS = {"vocab_size", "attention.value_length", "rope.dimension_count", "rope.scaling.type"}
+# The beginnings of metadata that says nothing about what the model computes.
+_HARMLESS = ("general.", "tokenizer.", "quantize.", "split.")
 # Names of a layout by llama.cpp's.
 _MODULES = {
     "embed_tokens": "token_embd",
@@ -122,10 +124,10 @@ class _Damaged(Exception):
 
 
 def pieces_of(path: Path) -> tuple[Path, ...]:
-    """The files of which one is the first piece, by its name: model-00001-of-00002.gguf and model-00002-of-00002.gguf.
+    """The files of which `path` is the first piece, by its name: model-00001-of-00002.gguf, model-00002-of-00002.gguf.
 
-    Any other file is its only piece; () for a later piece, which is nothing by itself, and for more than
-    MAX_GGUF_PIECES.
+    A file with any other name is its only piece; () for a later piece, which is nothing by itself, and for more than
+    MAX_GGUF_PIECES. Whether the files exist is not asked.
     """
     name = _PIECE.fullmatch(path.name)
     if name is None:
@@ -137,9 +139,10 @@ def pieces_of(path: Path) -> tuple[Path, ...]:
 
 
 def read_index(path: Path, *others: Path) -> GgufIndex:
-    """The header of a file and those of its other pieces, walked anew only if they have changed.
+    """The header of a file, with the tensors of its other pieces, each walked anew only if the file has changed.
 
-    Raises CheckpointError if one is damaged or the pieces don't belong together.
+    The metadata is the first file's; of several pieces, "split.count" becomes 1 in it. Raises CheckpointError if one is
+    damaged, or if the pieces' numbers or their count of all tensors don't fit together.
     """
     first, *rest = (_read_index(each, each.stat().st_size, each.stat().st_mtime_ns) for each in (path, *others))
     if not rest:
@@ -154,9 +157,9 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
-    """The header of one file; the size and the time of its last change only decide whether it is walked anew.
+    """The header of one file, cached; size and time of the last change only decide whether it is walked anew.
 
-    Raises CheckpointError for a damaged one.
+    Raises CheckpointError for a damaged or empty one.
     """
     try:
         with _mapped_header(path) as content:
@@ -166,7 +169,7 @@ def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
 
 
 def _mapped_header(path: Path) -> mmap.mmap:
-    """The beginning of the file, as far as a header may reach; raises ValueError for an empty file."""
+    """A mapping of the file's first MAX_GGUF_HEADER_BYTES, or of all of it; raises ValueError for an empty file."""
     with path.open("rb") as file:
         length = min(path.stat().st_size, MAX_GGUF_HEADER_BYTES)
         return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
@@ -183,11 +186,11 @@ class _Walk:
         self.content, self.at, self.items = content, at, 0
 
     def index(self, path: Path) -> GgufIndex:
-        """The index of the file at `path`.
+        """The index of the file at `path`, whose header is walked from its first byte.
 
         Raises _Damaged for no GGUF file, a version other than 2 and 3, too many keys or tensors, a name that comes
-        twice, or an alignment that is no power of two. The tensors begin where the header ends, rounded up to the
-        alignment.
+        twice, or a "general.alignment" that is no power of two up to 2^20. The tensors begin where the header ends,
+        rounded up to the alignment, 32 if none is stated.
         """
         if self.content[:4] != _MAGIC:
             raise _Damaged
@@ -218,7 +221,7 @@ class _Walk:
         return number
 
     def _text(self) -> str:
-        """The text that comes next; raises _Damaged if it is too long, or ends after the header does."""
+        """The text that comes next; raises _Damaged if it is too long, or ends after what is mapped of the file."""
         length = self._number(_LENGTH)
         if length > MAX_GGUF_TEXT_BYTES or self.at + length > len(self.content):
             raise _Damaged
@@ -226,7 +229,7 @@ class _Walk:
         return self.content[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """The value of this type that comes next; for an array, its place, so that `read_array` can read it later.
+        """The value of this type that comes next; for an array, its place, for `array_items` to read it later.
 
         A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type.
         """
@@ -262,7 +265,10 @@ class _Walk:
         return found
 
     def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
-        """Name, shape, type and offset of the tensor that comes next; raises _Damaged for no axis, or too many."""
+        """Name, shape, type and offset of the tensor that comes next; raises _Damaged for no axis, or too many.
+
+        The file has the lengths of the axes in the reverse order of the shape.
+        """
         name, axes = self._text(), self._number(_NUMBER)
         if not 1 <= axes <= MAX_GGUF_AXES:
             raise _Damaged
@@ -283,19 +289,16 @@ def array_items(index: GgufIndex, key: str) -> list[Any]:
 def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
     """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one.
 
-    Also for one without numbers, and for one whose rows aren't whole blocks of its type.
+    Also for one without numbers, of an unknown type, or whose rows aren't whole blocks of its type.
     """
     end = 0
     for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):
         if tensor.offset < end or 0 in tensor.shape:
             raise _Damaged
         block, block_bytes = _block_of(tensor.type)
-        numbers = 1
-        for length in tensor.shape:
-            numbers *= length
         if tensor.shape[-1] % block:
             raise _Damaged
-        end = tensor.offset + numbers // block * block_bytes
+        end = tensor.offset + math.prod(tensor.shape) // block * block_bytes
         if end > size:
             raise _Damaged
 
@@ -322,7 +325,7 @@ class GgufFile:
     def __init__(self, index: GgufIndex) -> None:
         """Map the file and its pieces; nothing is read yet.
 
-        Raises CheckpointError for a tensor that isn't whole or overlaps one.
+        Raises CheckpointError, with the file's name, for what `_check_places` refuses in a file.
         """
         import numpy as np
         from gguf import GGMLQuantizationType
@@ -346,8 +349,8 @@ class GgufFile:
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
         """These rows and columns of a matrix, or these rows of a vector, in float32.
 
-        Whole rows are dequantized, since blocks of numbers lie along a row. Raises CheckpointError for a type that
-        can't be read.
+        `columns` is not used for a vector. Whole rows are dequantized, since blocks of numbers lie along a row. Raises
+        CheckpointError for a type that can't be read.
         """
         import numpy as np
         import torch
@@ -371,25 +374,27 @@ class GgufFile:
 
 
 def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
-    """The config.json that the metadata amounts to.
+    """The config.json that the metadata amounts to, with each field of _CONFIG_FIELDS that it states.
 
-    Raises CheckpointError, which names it, for an architecture that isn't known, metadata that isn't, and metadata that
-    asks for what the run can't do.
+    Without "num_key_value_heads", every query head has its own; without "head_dim", the heads together are as wide as
+    the model. The number of rows of the token embedding is the vocabulary size, and the embedding is tied if there is
+    no output matrix. RoPE is scaled if the file has a tensor of factors for it.
+
+    Raises CheckpointError, which names it, for an architecture that is not in GGUF_FAMILIES, for unknown metadata, and
+    for what `_check_metadata` and `_rope_scaling` refuse.
     """
-    rule = GGUF_RULES.get(index.architecture)
-    if rule is None:
+    if index.architecture not in GGUF_FAMILIES:
         problem = _("{file} has the architecture “{name}”; those that can be read here are {known}.")
-        known = ", ".join(GGUF_RULES)
+        known = ", ".join(GGUF_FAMILIES)
         raise CheckpointError(problem.format(file=file_name, name=index.architecture[:40], known=known))
     prefix = f"{index.architecture}."
-    for key in index.metadata:
-        field = key.removeprefix(prefix) if key.startswith(prefix) else None
-        is_known = field in _CONFIG_FIELDS or field in _CHECKED_FIELDS if field else _is_harmless(key)
-        if not is_known:
-            _refuse(file_name, key, index.metadata[key])
-    of_model = {key.removeprefix(prefix): value for key, value in index.metadata.items() if key.startswith(prefix)}
-    stated = {field: of_model[key] for key, field in _CONFIG_FIELDS.items() if key in of_model}
-    config = {"model_type": rule.model_type, "num_key_value_heads": stated.get("num_attention_heads"), **stated}
+    known_keys = {prefix + key for key in (*_CONFIG_FIELDS, *_CHECKED_FIELDS)}
+    for key, value in index.metadata.items():
+        if key not in known_keys and not key.startswith(_HARMLESS):
+            _refuse(file_name, key, value)
+    fields = {prefix + key: field for key, field in _CONFIG_FIELDS.items()}
+    stated = {field: index.metadata[key] for key, field in fields.items() if key in index.metadata}
+    config = {"model_type": index.architecture, "num_key_value_heads": stated.get("num_attention_heads"), **stated}
     config["tie_word_embeddings"] = "output.weight" not in index.tensors
     if "token_embd.weight" in index.tensors:
         config["vocab_size"] = index.tensors["token_embd.weight"].shape[0]
@@ -403,10 +408,11 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
 
 
 def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> dict[str, Any]:
-    """The scaling of LLaMA 3.1 and later, of which a file holds the factors that it divides the frequencies by.
+    """The "rope_scaling" of LLaMA 3.1 and later, whose file holds the factor that divides each pair's frequency.
 
-    The slowest pair has the factor of the config itself; the other numbers are the same in all these models. Raises
-    CheckpointError if the other factors don't follow from them.
+    The largest factor is that of the config; the other numbers of the scaling are the same in all these models. Raises
+    CheckpointError if there is not one factor for each pair of the head dimension, or if they don't follow from these
+    numbers, to 1 part in 10,000.
     """
     tensor, theta, width = index.tensors[ROPE_FACTORS], config.get("rope_theta", 10_000.0), config.get("head_dim")
     with tensor.path.open("rb") as file:
@@ -429,7 +435,8 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
     """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says.
 
-    What the metadata leaves out contradicts nothing.
+    The file must be a model in one piece, its vocabulary as large as the config's, values and rotated dimensions as
+    wide as the config's heads, and RoPE must not be scaled. What the metadata leaves out contradicts nothing.
     """
     prefix = f"{index.architecture}."
     same = {
@@ -445,19 +452,18 @@ def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str)
             _refuse(file_name, key, index.metadata[key])
 
 
-def _is_harmless(key: str) -> bool:
-    """Whether metadata says nothing about what the model computes."""
-    return key.startswith(("general.", "tokenizer.", "quantize.", "split."))
-
-
-def _refuse(file_name: str, key: str, value: object) -> None:
+def _refuse(file_name: str, key: str, value: object) -> NoReturn:
+    """Raise the CheckpointError about a key of the metadata, with its value, or "a list" for an array."""
     problem = _("{file} states “{key}” as {value}, which can’t be run here.")
     shown = _("a list") if isinstance(value, GgufArray) else str(value)[:40]
     raise CheckpointError(problem.format(file=file_name, key=key[:80], value=shown))
 
 
 def gguf_name(name: str) -> str:
-    """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight"."""
+    """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight".
+
+    Raises KeyError for a module that _MODULES lacks.
+    """
     module, _dot, kind = name.rpartition(".")
     block = ""
     if module.startswith("layers."):
@@ -467,5 +473,8 @@ def gguf_name(name: str) -> str:
 
 
 def is_permuted(index: GgufIndex, name: str) -> bool:
-    """Whether the rows of this tensor are permuted in each head."""
-    return GGUF_RULES[index.architecture].permutes and name.endswith(_PERMUTED)
+    """Whether the rows of this tensor are permuted in each head: in some families those of W_Q, W_K and their biases.
+
+    `name` is the one in the file.
+    """
+    return GGUF_FAMILIES[index.architecture] and name.endswith(_PERMUTED)

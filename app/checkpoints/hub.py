@@ -34,9 +34,9 @@ def fetch_checkpoint(
     """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`.
 
     `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again, and while the hub can't
-    be reached, the commit that was fetched last is used. Of shards, only those with the embedding, the final norm and
-    the layers up to `layer` are fetched; all for None. The config is read first, so that a model that can't be run
-    costs no more than that. `report` is called with the bytes so far and the bytes in all.
+    be reached, the commit that was fetched last is used, whatever `revision` says. Of shards, only those with tensors
+    outside the layers and of the layers up to `layer` are fetched; all for None. The config is read first, so that a
+    model that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all.
 
     Raises CheckpointError, with one sentence, for a model that is missing, gated or can't be run, for a hub that can't
     be reached, and for a disk without room.
@@ -48,7 +48,7 @@ def fetch_checkpoint(
     try:
         info = hub.model_info(name, revision=revision, files_metadata=True, timeout=HUB_TIMEOUT_S)
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
-        return _Fetch(hub, name, str(info.sha), folder, sizes).all_files(layer, report or _no_report)
+        return _Fetch(hub, name, str(info.sha), folder, sizes).all_files(layer, report)
     except errors.HFValidationError:
         problem = _("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")
     except errors.GatedRepoError:
@@ -71,11 +71,12 @@ class _Fetch:
     def __init__(self, hub: HfApi, name: str, commit: str, cache: Path, sizes: Mapping[str, int]) -> None:
         self.hub, self.name, self.commit, self.cache, self.sizes = hub, name, commit, cache, sizes
 
-    def all_files(self, layer: int | None, report: Report) -> Path:
+    def all_files(self, layer: int | None, report: Report | None) -> Path:
         """Fetch the small files, then the weights that layers up to `layer` need, or all for None; return their folder.
 
-        Files that the cache has are not fetched again, and count as fetched in the report. Raises CheckpointError for a
-        small file too large, no config, one that can't be run, and weights that the disk has no room for.
+        Files that the cache has are not fetched again; weights among them count as fetched in the report, small files
+        are not reported. Raises CheckpointError for a small file of more than MAX_SMALL_BYTES, no config, one that
+        can't be run, no weights, and weights that the disk has no room for.
         """
         for file in (file for file in _SMALL if self.sizes.get(file, 0) > MAX_SMALL_BYTES):
             problem = _("{file} of “{name}” has more than {most:,} bytes.")
@@ -105,8 +106,8 @@ class _Fetch:
     def weight_files(self, folder: Path, layer: int | None) -> list[str]:
         """The one file of weights, or if there is an index, the shards that are needed, sorted.
 
-        Of shards, layers after `layer` need none; None asks for all. Shards that the hub lacks are left out. Raises
-        CheckpointError without either, and for a damaged index.
+        Needed are those with tensors outside the layers or of layers up to `layer`; all for None. Shards that the hub
+        lacks are left out. Raises CheckpointError without either, and for a damaged index.
         """
         if _INDEX not in self.sizes:
             if _ONE_FILE not in self.sizes:
@@ -119,7 +120,7 @@ class _Fetch:
         return sorted(shard for shard in needed if shard in self.sizes)
 
     def json(self, path: Path) -> dict[str, Any]:
-        """The JSON object in a fetched file; raises CheckpointError for anything else."""
+        """The JSON object in a fetched file; raises CheckpointError for anything else, or what is not UTF-8."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
@@ -130,15 +131,9 @@ class _Fetch:
 
     def file(self, name: str, progress: type[_Bar] | None = None) -> Path:
         """Fetch a file, unless the cache has it, and return its path there; without `progress`, nothing is reported."""
-        return Path(
-            self.hub.hf_hub_download(
-                self.name,
-                name,
-                revision=self.commit,
-                cache_dir=self.cache,
-                tqdm_class=progress or _progress(0, _no_report),
-            )
-        )
+        bars = progress or _progress(0, None)
+        path = self.hub.hf_hub_download(self.name, name, revision=self.commit, cache_dir=self.cache, tqdm_class=bars)
+        return Path(path)
 
 
 class _Bar:
@@ -149,8 +144,11 @@ class _Bar:
         """Count more bytes."""
 
 
-def _progress(total: int, report: Report) -> type[_Bar]:
-    """A class of progress bars that count together, and report the bytes so far and the `total`."""
+def _progress(total: int, report: Report | None) -> type[_Bar]:
+    """A class of progress bars that count together: each calls `report`, if any, with the bytes of all and the `total`.
+
+    More than the total is reported as the total. Whatever else the library calls of a bar does nothing.
+    """
 
     class Counted(_Bar):
         done = 0
@@ -162,7 +160,8 @@ def _progress(total: int, report: Report) -> type[_Bar]:
         @classmethod
         def count(cls, more: float | None = 1) -> None:
             cls.done += int(more or 0)
-            report(min(cls.done, total), total)
+            if report:
+                report(min(cls.done, total), total)
 
         def update(self, more: float | None = 1) -> None:
             self.count(more)
@@ -184,12 +183,8 @@ def _number_of_layer(tensor: str) -> int:
     return next((int(part) for part in tensor.split(".") if part.isdecimal() and len(part) < 6), -1)
 
 
-def _no_report(_done: int, _total: int) -> None:
-    pass
-
-
 def _fetched_before(name: str, folder: Path) -> Path | None:
-    """The commit of a model that was fetched last, None if there is none."""
+    """The folder of a model's commit in the cache `folder`: of those with a config, the one changed last, or None."""
     snapshots = folder / f"models--{name.replace('/', '--')}" / "snapshots"
     commits = [path for path in snapshots.glob("*") if (path / _CONFIG).is_file()] if snapshots.is_dir() else []
     return max(commits, key=lambda path: path.stat().st_mtime, default=None)

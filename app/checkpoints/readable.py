@@ -21,10 +21,11 @@ from app.translation import gettext as _
 
 
 def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
-    """The architecture of a config; raises CheckpointError, with the name in it, for one that can't be run.
+    """The architecture of a config, called `name`; raises CheckpointError, with the name in it, if it can't be run.
 
-    That is one of another type, with a field that is not known, with a number that makes no sense, or of a model with a
-    part that no run here reproduces.
+    In this order, it is refused for a model_type without a row in CHECKPOINT_RULES, for a field or a value that is not
+    known, for what `build_architecture` refuses, for an epsilon or logit cap that is no number above zero, and for a
+    part of the model that no run here reproduces.
     """
     model_type = config.get("model_type")
     rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
@@ -47,10 +48,10 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
 
 
 def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
-    """Raise CheckpointError for a tensor that a file lacks, or for one that the model has no place for.
+    """Raise CheckpointError if one of the model's tensors is not among the `names` of a file's tensors.
 
-    `name_in_file` gives the name in the file of a tensor of the layout. The family's buffers, which a model computes,
-    may be there.
+    If none is missing, raise it for a name that is none of the model's. The family's buffers, which a model computes,
+    may be there. `name_in_file` gives the name in the file of a tensor of the layout.
     """
     [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
     layers = (run.parameters for run in stack.runs for _layer in range(run.count))
@@ -70,8 +71,10 @@ def check_tensor_names(architecture: Architecture, names: Collection[str], name_
 def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[str, object]]:
     """Yield the fields of a config, with their values, that are unknown or have a value that can't be run.
 
-    A field that is null counts as left out. A field that `rule` fixes may have that one value alone. After all fields
-    come an unknown activation function, then what is unknown about RoPE.
+    A field that is null counts as left out. A field that COMMON_FIXED or `rule` fixes may have that one value alone,
+    unless it is a known field, too. After all fields come an activation function that is not in ACTIVATIONS, then what
+    is unknown in "rope_scaling" and "rope_parameters", under names such as "rope_scaling.factor": a type that is not in
+    ROPE_FIELDS, or else what that type does not have and is not null.
     """
     fixed = {**COMMON_FIXED, **rule.fixed}
     known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}
@@ -85,26 +88,23 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
         yield rule.activation[0], activation
     for field in ("rope_scaling", "rope_parameters"):
         settings = config.get(field)
-        if isinstance(settings, dict):
-            yield from _unknown_rotation(field, settings)
-
-
-def _unknown_rotation(field: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield what is unknown in the object that says how RoPE is scaled, by names such as "rope_scaling.factor".
-
-    `field` is the name before the point. An unknown type comes alone. Settings that are null count as left out.
-    """
-    kind = settings.get("rope_type", settings.get("type", "default"))
-    if not isinstance(kind, str) or kind not in ROPE_FIELDS:
-        yield f"{field}.rope_type", kind
-        return
-    for name, value in settings.items():
-        if name not in ROPE_FIELDS[kind] and value is not None:
-            yield f"{field}.{name}", value
+        if not isinstance(settings, dict):
+            continue
+        kind = settings.get("rope_type", settings.get("type", "default"))
+        if not isinstance(kind, str) or kind not in ROPE_FIELDS:
+            yield f"{field}.rope_type", kind
+            continue
+        for name, value in settings.items():
+            if name not in ROPE_FIELDS[kind] and value is not None:
+                yield f"{field}.{name}", value
 
 
 def _not_run(architecture: Architecture) -> Iterator[str]:
-    """Yield the parts of a model that aren't run with real weights."""
+    """Yield the parts of a model that aren't run with real weights, as nouns for a sentence.
+
+    They are what the architecture calls not modelled, RoPE over an odd number of dimensions, attention in both
+    directions, and, for a class without an LM head, the name of that class.
+    """
     yield from architecture.not_modelled
     if architecture.rotary and architecture.rotary.width % 2:
         yield _("RoPE over an odd number of dimensions")

@@ -35,7 +35,7 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
-    """The tensors in a file's header; raises CheckpointError if it is damaged.
+    """The tensors in a file's header, by name; raises CheckpointError if it is damaged or too long for `size` bytes.
 
     The time of its last change is there for the cache alone.
     """
@@ -52,7 +52,7 @@ def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTenso
 
 
 def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
-    """One tensor of a header; raises ValueError or TypeError if it makes no sense."""
+    """One tensor of a header; raises ValueError, KeyError or TypeError if it makes no sense."""
     shape, dtype = tuple(entry["shape"]), entry["dtype"]
     if not isinstance(dtype, str) or not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError
@@ -76,7 +76,7 @@ class SafetensorsFiles:
         self._opened = cache(_open)
 
     def stored(self, name: str) -> StoredTensor:
-        """Name, shape and dtype of a tensor; raises CheckpointError if its file is missing or damaged."""
+        """Name, shape and dtype of a tensor; raises CheckpointError if its file is missing, damaged or lacks it."""
         path = self._file(name)
         entry = header(path).get(name)
         if entry is None:
@@ -84,7 +84,7 @@ class SafetensorsFiles:
         return entry
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor in float32; nothing else of it is read, but what the disk reads ahead.
+        """Rows and columns of a tensor as a copy in float32; nothing else of it is read, but what the disk reads ahead.
 
         `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, and
         for a damaged file.
@@ -113,7 +113,10 @@ class SafetensorsFiles:
 
 
 def _open(path: Path) -> Any:
-    """The open file of the library; raises CheckpointError if tensors overlap or don't fit into the file."""
+    """The open file of the library; raises CheckpointError if it can't be read, or the library finds it damaged.
+
+    It is damaged if tensors overlap or don't fit into the file.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:

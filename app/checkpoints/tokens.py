@@ -34,38 +34,29 @@ _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int) -> Tokenize:
     """The tokenizer of a folder with a tokenizer.json, of a model with `size` rows of embeddings; loaded when used.
 
-    `read` gives the text of a file of the folder, None if there is none, and refuses one of more than so many bytes.
-    `name` is what an error calls the checkpoint.
+    `read` gives the text of a file of the folder, by its name, None if there is none; it refuses a file of more bytes
+    than its second argument. `name` is what an error calls the checkpoint.
     """
-
-    @cache
-    def load() -> Tokenizer:
-        tokenizer: Tokenizer = _guarded(name, lambda: _load_json(read, name))
-        return tokenizer
-
+    load = cache(lambda: _guarded(name, lambda: _load_json(read, name)))
     return lambda text: _tokens(load, text, size, name)
 
 
 def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
-    """The tokenizer that the vocabulary of a GGUF file amounts to; built when used.
+    """The tokenizer that the vocabulary of a GGUF file amounts to, of a model with `size` rows of embeddings.
 
-    Raises CheckpointError, which names it, for a kind of vocabulary or a pre-tokenizer that isn't known, but not before
-    it is used.
+    It is built when used. Only then does it raise CheckpointError, which names it, for a kind of vocabulary or a
+    pre-tokenizer that isn't known.
     """
-
-    @cache
-    def load() -> Tokenizer:
-        tokenizer: Tokenizer = _guarded(index.path.name, lambda: _build(index))
-        return tokenizer
-
+    load = cache(lambda: _guarded(index.path.name, lambda: _build(index)))
     return lambda text: _tokens(load, text, size, index.path.name)
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
-    """The tokens of a text, with the special ones that the tokenizer adds.
+    """The tokens of a text, with the special ones that the tokenizer adds, whose bytes are those of their name.
 
-    Raises CheckpointError for a text that is empty, too long, without tokens or with half a character in it, and for a
-    token without a row among the `size` embeddings.
+    `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a text that is empty, has
+    more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a tokenizer that can't be read,
+    and for a token without a row among the `size` embeddings. `name` is what the last two errors call the checkpoint.
     """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
@@ -91,7 +82,9 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
 
 
 def visible(raw: bytes) -> str:
-    """Bytes as a page shows them: a space as ␣, a line break as ↵, a byte that is no whole character as ⟨E2⟩.
+    """Bytes as a page shows them: what can't be seen as ␣, ↵, ␍, ⇥, or by its number, ⟨U+200B⟩.
+
+    A byte that belongs to no whole character of UTF-8 is shown as ⟨E2⟩.
 
     >>> visible(b" caf\\xc3\\xa9 \\xe2")
     '␣café␣⟨E2⟩'
@@ -108,7 +101,11 @@ def visible(raw: bytes) -> str:
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """Do some work of the library; raise CheckpointError if a damaged or hostile tokenizer makes it fail."""
+    """Do some work of the library; raise CheckpointError, with the checkpoint's `name`, if any exception makes it fail.
+
+    A CheckpointError passes as it is. What a damaged or hostile tokenizer raises includes a panic of the library's
+    Rust code, which is no Exception; other such exceptions, such as KeyboardInterrupt, pass.
+    """
     try:
         return work()
     except CheckpointError:
@@ -121,9 +118,11 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
 
 
 def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
-    """How a vocabulary spells bytes: in GPT-2's alphabet, or as text with ▁ for a space and <0xE2> for a byte.
+    """The function from a token as the vocabulary spells it to its bytes.
 
-    Raises CheckpointError for a tokenizer whose decoder says neither.
+    By the kinds of the tokenizer's decoder, or of its parts, a token is spelled in GPT-2's alphabet ("ByteLevel") or as
+    text with ▁ for a space and <0xE2> for a byte ("Metaspace" or "ByteFallback"). Raises CheckpointError, with the
+    checkpoint's `name`, for any other decoder and for none.
     """
     decoder = json.loads(tokenizer.decoder.__getstate__()) if tokenizer.decoder else {}
     kinds = {part.get("type") for part in (decoder, *decoder.get("decoders", ()))}
@@ -153,7 +152,8 @@ def _byte_alphabet() -> Mapping[str, int]:
 def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
 
-    Raises CheckpointError if it is missing, or if tokenizer_config.json adds tokens that it doesn't have.
+    A text is neither cut nor padded, whatever the file says. Raises CheckpointError if the file is missing, or if
+    tokenizer_config.json, which may be missing, adds tokens that it doesn't have.
     """
     from tokenizers import Tokenizer
 
@@ -171,21 +171,15 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     return tokenizer
 
 
-def _add_ends(tokenizer: Tokenizer, begin: str | None, end: str | None) -> None:
-    """Let a tokenizer add these tokens before and after each text, instead of what it added until now."""
-    from tokenizers.processors import TemplateProcessing
-
-    special = [(token, tokenizer.token_to_id(token)) for token in (begin, end) if token is not None]
-    template = " ".join(filter(None, (begin, "$A", end)))
-    tokenizer.post_processor = TemplateProcessing(single=template, pair=f"{template} $B", special_tokens=special)
-
-
 def _build(index: GgufIndex) -> Tokenizer:
-    """The byte-level BPE tokenizer of a GGUF file; raises CheckpointError for any other kind, by name.
+    """The byte-level BPE tokenizer of a GGUF file, which splits text as its pre-tokenizer in PRE_TOKENIZERS says.
 
-    Raises ValueError for a vocabulary that has a word twice, or not one type for each word.
+    Words whose type is "control" or "user defined" are whole tokens, the former special ones. The tokens that begin and
+    end a text are added if the file says so; if it doesn't say, the first is by the pre-tokenizer's `begins`, and the
+    last is not. Raises CheckpointError, which names both, for another kind of vocabulary or an unknown pre-tokenizer,
+    and ValueError for a vocabulary that has a word twice, or has types but not one for each word.
     """
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     kind, split = index.metadata.get("tokenizer.ggml.model"), index.metadata.get("tokenizer.ggml.pre")
     rule = PRE_TOKENIZERS.get(split) if isinstance(split, str) else None
@@ -215,6 +209,10 @@ def _build(index: GgufIndex) -> Tokenizer:
     adds = {name: index.metadata.get(f"tokenizer.ggml.add_{name}_token") for name in _ENDS}
     adds["bos"] = rule.begins if adds["bos"] is None else adds["bos"]
     numbers = {name: index.metadata[f"tokenizer.ggml.{name}_token_id"] for name in _ENDS if adds[name]}
-    begin, end = (words[numbers[name]] if name in numbers else None for name in _ENDS)
-    _add_ends(tokenizer, begin, end)
+    ends = {name: words[number] for name, number in numbers.items()}
+    template = " ".join(filter(None, (ends.get("bos"), "$A", ends.get("eos"))))
+    special = [(token, tokenizer.token_to_id(token)) for token in ends.values()]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=template, pair=f"{template} $B", special_tokens=special
+    )
     return tokenizer

@@ -5,6 +5,8 @@ torch is imported inside the functions: it takes seconds and 190 MB to load.
 
 from __future__ import annotations
 
+import ctypes
+import platform
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def devices_here() -> tuple[str, ...]:
 
 
 def device_name(device: str) -> str:
-    """What people call a device: the GPU's or CPU's model name, "Apple GPU", or "shapes only" for meta."""
+    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU", or "shapes only" for meta."""
     if device == "cuda":
         import torch
 
@@ -31,9 +33,7 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
-    """The CPU's model name from /proc/cpuinfo; if that does not exist, what Python knows about the processor."""
-    import platform
-
+    """The first "model name" in /proc/cpuinfo; if that is not there, what Python knows about the processor."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -62,8 +62,8 @@ def wait_for_device(device: str) -> None:
 def available_bytes(device: str) -> int | None:
     """Bytes that a run can take on a device; None for meta.
 
-    On cuda this is the free memory and what torch has reserved but doesn't use, on mps what Apple recommends at most
-    less what torch uses.
+    On the CPU this is `available_memory`, on cuda the free memory and what torch has reserved but doesn't use, on mps
+    what Apple recommends at most less what torch uses.
     """
     if device == "meta":
         return None
@@ -72,7 +72,6 @@ def available_bytes(device: str) -> int | None:
     import torch
 
     if device == "cuda":
-        # Memory that torch has reserved and does not use is free for the next run.
         return int(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
     return int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
 
@@ -81,7 +80,8 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
     """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
 
     That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory is first returned to the
-    system. None if the device keeps no such mark: meta, mps, and the CPU on systems other than Linux.
+    system, so that a run shows in the mark. None if the device keeps none: meta, mps, and the CPU on systems other than
+    Linux.
     """
     if device == "cuda":
         import torch
@@ -90,7 +90,8 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
         return torch.cuda.memory_allocated(), 0
     if device != "cpu":
         return None
-    _give_back_freed_memory()
+    with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: 5 resets the peak resident set, VmHWM
         return _status_bytes("VmRSS"), _status_bytes("RssFile")
@@ -118,11 +119,3 @@ def _status_bytes(name: str) -> int:
     """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it has none."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-def _give_back_freed_memory() -> None:
-    """Return freed memory to the system, so that a run shows in the high-water mark; only with glibc."""
-    import ctypes
-
-    with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim
-        ctypes.CDLL(None).malloc_trim(0)

@@ -13,7 +13,10 @@ from app.models.architecture import Architecture
 
 
 def import_lines() -> Iterator[ProgramLine]:
-    """The imports that every program starts with, and `draw_for`, which seeds torch by the seed and a name."""
+    """Yield what every program with random numbers starts with: the imports, then `draw_for`.
+
+    `draw_for(name)` seeds torch by the program's seed and the name.
+    """
     yield ProgramLine("import torch")
     yield ProgramLine("from zlib import crc32")
     yield ProgramLine("", comment="Random numbers that depend on the seed and on what they are for")
@@ -29,18 +32,20 @@ def size_lines(symbols: str, sizes: Mapping[str, int], dtype: str, device: str) 
 
 
 def input_lines(shape: str = "N, d", makes: str | None = "input", name: str = "X") -> Iterator[ProgramLine]:
-    """Lines that draw an input of this `shape` in symbols from a standard normal distribution, under a `name`.
+    """Yield the line that seeds the draw, and the one that draws an input called `name` from a standard normal.
 
-    `makes` is its key in the table, which the draw is seeded by; None for the input of a cache, seeded by "input".
+    `shape` is in symbols. `makes` is its key in the table, by which the draw is seeded; None for the inputs of a cache,
+    which have no key and are seeded by "input".
     """
     yield ProgramLine(f'draw_for("{makes or "input"}")')
     yield ProgramLine(f"{name} = torch.randn({shape}, device=device, dtype=dtype)", makes, (name,))
 
 
 def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw the parameters of one query head: W_Q, W_O, and the bias and norm of its queries, if any.
+    """Yield lines that make the parameters of one query head: W_Q and W_O, drawn at random.
 
-    A sink and a position bias follow if the model has them.
+    If the model has them, these follow: b_Q, which starts at 0, the gain g_Q, which starts at 1, a random sink, and the
+    random numbers b_P of a relative position bias. The output bias is the layer's, and not among them.
     """
     yield ProgramLine('draw_for(f"query head {head}")', comment=f"query head {head:d}")
     yield _matrix_line(a, "W_Q", "d, d_h")
@@ -57,7 +62,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw W_K and W_V of a key/value head, then its biases and the gain of its keys, if any.
+    """Yield lines that draw W_K and W_V of a key/value head, then set its biases and the gain of its keys, if any.
 
     A comment says which query heads share it, if it is more than one.
     """
@@ -74,9 +79,10 @@ def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[Program
 
 
 def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
-    """Yield lines that draw the parameters of all heads of a layer, each head's as the program of that head does.
+    """Yield lines that make the parameters of all heads of a layer, each head's as the program of that head draws them.
 
-    Heads are next to each other in each matrix. Biases, norms, sinks and position biases follow if the model has them.
+    Heads are next to each other in each matrix. If the model has them, there follow biases, the output's among them,
+    the gains of queries and keys, then the sinks and the relative position biases of all heads.
     """
     yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
@@ -112,7 +118,10 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def random_normal(a: Architecture, shape: str) -> str:
-    """A call that draws a tensor with initializer_range as its deviation; `shape` is 'd, d_h', '' for a number."""
+    """The code that draws a tensor from a normal distribution with initializer_range as its standard deviation.
+
+    `shape` is in symbols ('d, d_h'), '' for a single number.
+    """
     size = f"({shape},)" if shape and "," not in shape else f"({shape})"
     return f"torch.normal(0.0, {float(a.initializer_range)!r}, {size}, device=device, dtype=dtype)"
 
@@ -123,7 +132,6 @@ def gain(name: str, width: str) -> ProgramLine:
 
 
 def _matrix_line(a: Architecture, name: str, shape: str) -> ProgramLine:
-    """The line that draws one weight matrix of the table at random, in the shape given in symbols ('d, d_h')."""
     return ProgramLine(f"{name} = {random_normal(a, shape)}", name, (name,))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from app.forward.hidden_states import Report
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerFailed, RunTooLong
+from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
 from app.forward.real_head import RealHead
 from app.forward.run import HeadRun
@@ -22,37 +20,6 @@ from app.translation import gettext as _
 
 FailureReason = Literal["busy", "too-long", "stopped"]
 NotRunReason = Literal["refused"] | FailureReason
-REASON_OF_FAILURE: dict[type[Exception], FailureReason] = {
-    RunTooLong: "too-long",
-    RunnerFailed: "stopped",
-}
-
-
-class RandomHeads(Protocol):
-    """What runs a head: `HeadRunner` in the app, a stand-in without a child process in tests."""
-
-    def run(
-        self,
-        architecture: Architecture,
-        tokens: int,
-        *,
-        check: Callable[[], object] = lambda: None,
-        **options: Any,
-    ) -> HeadRun: ...
-
-
-class RealHeads(Protocol):
-    """What runs a head of a checkpoint: `HeadRunner` in the app."""
-
-    def run_real_head(
-        self,
-        source: str | Path,
-        text: str,
-        *,
-        check: Callable[[], object] = lambda: None,
-        report: Report = lambda _done, _total: None,
-        **options: Any,
-    ) -> RealHead: ...
 
 
 class HeadNotRun(JobFailedError):
@@ -66,11 +33,12 @@ class HeadNotRun(JobFailedError):
         super().__init__(sentence, reason)
 
 
-def run_sheet(runner: RandomHeads, variant: Variant, **options: Any) -> HeadRun:
-    """Run the head or layer that a sheet asks about. Blocks; raises HeadNotRun.
+def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
+    """Run the head or layer that a sheet asks about, with these `options` of `run_architecture`; blocks.
 
     One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
-    is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ.
+    is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ. Raises
+    HeadNotRun.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
     return run_architecture(runner, architecture, tokens, **of_sheet, **options)
@@ -89,10 +57,10 @@ def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]
     return variant.architecture if is_layer(topic) else variant.model.architecture, variant.tokens, options
 
 
-def run_architecture(runner: RandomHeads, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
     """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
 
-    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `RandomHeads.run`.
+    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `HeadRunner.run`.
     A model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before
     the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one
     with the sentence about it and "too-long" or "stopped".
@@ -110,11 +78,10 @@ def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_
         check_modelled(architecture, topic)
 
 
-def run_checkpoint(runner: RealHeads, source: str, text: str, **options: Any) -> RealHead:
+def run_checkpoint(runner: HeadRunner, source: str, text: str, **options: Any) -> RealHead:
     """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
 
-    `options` are those of `RealHeads.run_real_head`: layer, head, device, dtype, compare, most_tokens, check and
-    report.
+    `options` are those of `HeadRunner.run_real_head`: layer, head, device, dtype, compare, most_tokens, check, report.
     """
     with _failures_told(is_real=True):
         return runner.run_real_head(source, text, **options)
@@ -131,16 +98,17 @@ def _failures_told(*, is_real: bool = False) -> Iterator[None]:
         yield
     except ForwardError as refusal:
         raise HeadNotRun(str(refusal), "refused") from None
-    except tuple(REASON_OF_FAILURE) as failure:
-        reason = REASON_OF_FAILURE[type(failure)]
-        raise HeadNotRun(why_not_run(reason, is_real=is_real), reason) from None
+    except RunTooLong:
+        raise HeadNotRun(why_not_run("too-long", is_real=is_real), "too-long") from None
+    except RunnerFailed:
+        raise HeadNotRun(why_not_run("stopped", is_real=is_real), "stopped") from None
 
 
 def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
     """The sentence on why the runner has no result, by its reason, and what to try instead.
 
-    For a head of a checkpoint, `is_real`, that is a shorter text or an earlier layer; else fewer tokens or the meta
-    device.
+    If it is "busy", that is to wait. Otherwise it is fewer tokens or the meta device; for a head of a checkpoint,
+    `is_real`, a shorter text or, if the run took too long, an earlier layer.
     """
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
@@ -153,14 +121,14 @@ def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
             "meta device."
         ),
     }
-    real_sentences: dict[FailureReason, str] = {
-        "busy": sentences["busy"],
-        "too-long": _(
-            "This run took more than a minute and was stopped. Shorten the sentence, or choose a layer nearer to the "
-            "input, which has fewer layers below it."
-        ),
-        "stopped": _(
-            "The run stopped before it finished, perhaps because memory ran out. Try again with a shorter sentence."
-        ),
-    }
-    return (real_sentences if is_real else sentences)[reason]
+    if is_real:
+        sentences |= {
+            "too-long": _(
+                "This run took more than a minute and was stopped. Shorten the sentence, or choose a layer nearer to "
+                "the input, which has fewer layers below it."
+            ),
+            "stopped": _(
+                "The run stopped before it finished, perhaps because memory ran out. Try again with a shorter sentence."
+            ),
+        }
+    return sentences[reason]

@@ -85,7 +85,8 @@ def best_heads(scores: Sequence[HeadScore], pattern: Pattern, count: int) -> tup
 def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: Pattern) -> Iterator[HeadScore]:
     """Yield the score of each head: the mean, over the rows that count, of the weights in a pattern's places in a row.
 
-    For "back" it is the largest single weight. Nothing if the text has no such place.
+    For "back" it is the largest single weight. It is cut to 1; `query` and `key` of the score are the place with the
+    largest weight. Nothing if the text has no such place.
     """
     import numpy as np
 

@@ -95,7 +95,8 @@ class HiddenStates:
     def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
         """The weights of a layer, kept from an earlier call or read from the file.
 
-        Those of any other checkpoint are dropped. Which are kept for the next call, the class says.
+        The kept weights of any other checkpoint are dropped. What is read is kept if all layers of the checkpoint take
+        at most `max_weight_bytes` and, unless weights of it are kept already, a quarter of the free memory.
         """
         opened = checkpoint.name, checkpoint.revision
         if opened != self._opened:
@@ -109,10 +110,11 @@ class HiddenStates:
 
 
 def check_real(checkpoint: Checkpoint) -> None:
-    """Raise ForwardError for a checkpoint whose layers are not computed here; the sentence names what is in the way.
+    """Raise ForwardError for a checkpoint whose layers are not computed here.
 
-    That is a place of the norms or a scaled residual stream that no layer above has, attention to later tokens, and
-    what `check_modelled` refuses of a head, in any layer.
+    The model's family is refused for norms in none of PLACEMENTS, for blocks that are scaled before they are added, for
+    attention to later tokens, and for an encoder-decoder. Then each run of layers is refused for what `check_modelled`
+    refuses of one head.
     """
     a = checkpoint.architecture
     if a.norm_placement not in PLACEMENTS or a.scales_residuals or not a.causal or a.encoder_decoder:
@@ -125,7 +127,7 @@ def check_real(checkpoint: Checkpoint) -> None:
 
 
 def check_length(checkpoint: Checkpoint, tokens: int, most: int = MAX_REAL_TOKENS) -> None:
-    """Raise ForwardError for a text without tokens, one with more than `most`, or with more than the model takes."""
+    """Raise ForwardError for no tokens, for more than the model takes, or else for more than `most`."""
     if not tokens:
         raise ForwardError(_("The text has no tokens: type a sentence."))
     positions = checkpoint.architecture.max_tokens
@@ -149,8 +151,9 @@ def hidden_state(
 ) -> HiddenState:
     """What layer number `layer` receives: for 0 the embeddings, for L what the final norm receives.
 
-    Starts from the nearest layer below whose input is among `states`, and adds the inputs of the layers that it runs.
-    `report` is called before the first layer and after each, with the layers run and how many are to be run.
+    Starts from the nearest layer, `layer` included, whose input is among `states`, else from the embeddings. What each
+    layer that it runs makes is added to them. `report` is called before the first layer and after each, with the layers
+    run and how many are to be run.
     """
     import torch
 
@@ -192,7 +195,11 @@ def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
 def run_layer(
     checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
+    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N).
+
+    A norm that the layer lacks changes nothing. The feed-forward block reads x itself if the placement of the norms is
+    "parallel", else the sum of x and attention.
+    """
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
         return y if of is None else normalize(checkpoint, of, y)
@@ -207,7 +214,7 @@ def run_layer(
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
-    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it."""
+    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it, in the format of x."""
     import torch
 
     scale, bias = weights.scale.to(x), None if weights.bias is None else weights.bias.to(x)
@@ -219,7 +226,10 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
 def attention(
     checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
+    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x.
+
+    It runs the program of a whole layer, on the device of x and in its number format, into which `weights` are put.
+    """
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
     lines = program_of_tensors(
@@ -236,7 +246,10 @@ def attention(
 
 
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
-    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate."""
+    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate.
+
+    Each of its matrices adds its bias, if the layer has one.
+    """
     activate = _activation(checkpoint.activation)
 
     def product(y: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -274,8 +287,9 @@ def likelihood(
     """The mean negative log-likelihood of a text's tokens through the whole model, in nats.
 
     Every token but the first counts, given those before it; special tokens count as any other. The scores over the
-    vocabulary are never in memory as a whole. Raises ForwardError for a model that cannot run here, and for a text of
-    fewer than two tokens or too many.
+    vocabulary are never in memory as a whole. `states` and `report` are as in `hidden_state`, for all layers. Raises
+    ForwardError for a model that cannot run here, and for a text of fewer than two tokens, more than the model takes,
+    or more than MAX_REAL_TOKENS.
     """
     import torch
 
@@ -292,7 +306,10 @@ def likelihood(
 
 
 def _negative_log_likelihoods(checkpoint: Checkpoint, x: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
-    """Of each row of x, (N, d), the negative logarithm of the probability that it gives to its token in `ids`."""
+    """Of each row of x, (N, d), the negative logarithm of the probability that it gives to its token in `ids`.
+
+    Its scores over the vocabulary, capped if the checkpoint has a `logit_softcap`, are made piece by piece.
+    """
     import torch
 
     wanted = torch.tensor(ids, device=x.device)

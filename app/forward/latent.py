@@ -34,21 +34,26 @@ def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[Prog
 
 
 def latent_size_lines(a: Architecture, sizes: Mapping[str, int], dtype: str, device: str) -> Iterator[ProgramLine]:
-    """Yield lines that set the sizes of a layer with latent attention; r_q only if queries have a latent."""
+    """Yield lines that set the sizes of latent attention, then device and dtype; r_q only for latent queries."""
     yield ProgramLine("", comment="Sizes: tokens, embedding dimension, heads, head dimensions, latent and rotary parts")
     symbols = "N, d, H, d_h, d_v, r_kv, d_nope, d_rope" + (", r_q" if a.has_latent_queries else "")
     yield from size_lines(symbols, sizes, dtype, device)
 
 
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
-    """Yield the layer's timed lines: latents, cache, Q, K and V of all heads, then each head to its context."""
+    """Yield the layer's timed lines: latents and cache, Q, K and V of all heads, then each head to its context c.
+
+    Queries are computed from the input, or through a latent vector if the model has one for them.
+    """
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")
     yield made_line(table, "rotary_key")
     yield from apply_rope(a.rotary, "K_R", a.extra["d_rope"], "rotary_key")
     yield _line("cache = torch.cat((C_KV, K_R), dim=1)", "cache")
     yield ProgramLine("", comment="Queries, keys and values of all heads, concatenated")
-    yield from _query_lines(a, table)
+    if a.has_latent_queries:
+        yield _line(f"C_Q = torch.rms_norm(X @ W_DQ, (r_q,), g_Q, eps={LATENT_NORM_EPS!r})", "latent_queries")
+    yield made_line(table, "queries")
     yield made_line(table, "plain_keys")
     yield made_line(table, "values")
     yield _line("K = torch.cat((K_C.view(N, H, d_nope), K_R[:, None].expand(N, H, d_rope)), dim=2)", None)
@@ -63,13 +68,6 @@ def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iter
     yield _line("S = q @ k.mT")
     yield from score_lines(a, tokens, layer=True, makes=None)
     yield _line("c = A @ v")
-
-
-def _query_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield the queries of all heads: straight from the input, or through a latent vector."""
-    if a.has_latent_queries:
-        yield _line(f"C_Q = torch.rms_norm(X @ W_DQ, (r_q,), g_Q, eps={LATENT_NORM_EPS!r})", "latent_queries")
-    yield made_line(table, "queries")
 
 
 def _line(code: str, makes: str | None = None) -> ProgramLine:

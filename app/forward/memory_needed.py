@@ -29,9 +29,12 @@ def bytes_needed(
     topic: str = SINGLE_HEAD.key,
     decoder_tokens: int | None = None,
 ) -> int:
-    """The most bytes alive at once while the program of a topic runs in `dtype`: tensors, positions, RoPE's angles.
+    """The most bytes alive at once while the program of a topic runs in `dtype`.
 
-    The mask is left out: it takes one byte a score, is gone before the weights are made, and never decides.
+    These are the positions, RoPE's angles with their cosines and sines, biases and gains, and the tensors of the
+    topic's table at the moment when they take most; views take nothing. `decoder_tokens` is M of cross-attention, which
+    is `tokens` for None. The mask is left out: it takes one byte a score, is gone before the weights are made, and
+    never decides. Raises ForwardError if the topic cannot run with this model or these numbers of tokens.
     """
     element, program = BYTES_BY_DTYPE[dtype], TOPICS[topic].program
     a = architecture_of(topic, architecture)
@@ -57,9 +60,10 @@ def bytes_needed(
 def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtype: str = "float32") -> int:
     """The most bytes that a run of a checkpoint's head takes: in a layer below, or at the end, with what is shown.
 
-    A layer below holds its weights in float32, in `dtype` those in use, its attention's tensors, and the inner numbers
-    of its feed-forward block. `layer` counts from 0; below the first there is none. What `run_real_head` returns is
-    in float32, and all heads' weights in two bytes a number.
+    A layer below holds its weights in float32, once more in `dtype` if that is another format, its attention's tensors,
+    and the inner numbers of its feed-forward block; of layers that differ, the one with the most parameters counts.
+    `layer` counts from 0; below the first there is none. At the end there are the head's tensors, what `run_real_head`
+    returns in float32, its mask in one byte a score, and all heads' weights in two bytes a number.
     """
     a, element = architecture, BYTES_BY_DTYPE[dtype]
     shown = 4 * (tokens * (3 * a.d + 2 * a.d_h + 2 * a.d_v) + 2 * tokens**2) + tokens**2
@@ -78,15 +82,14 @@ def bytes_of_layers(architecture: Architecture) -> int:
 
 
 def _parameters_of(architecture: Architecture, kind: LayerKind) -> int:
-    """How many parameters one layer of a kind has."""
     return sum(spec.count.size(architecture.all_sizes) for spec in kind.parameters)
 
 
 def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:
-    """The bytes of biases and gains, and of a relative position bias with its distances and buckets.
+    """The bytes of the biases and of the gains of queries and keys, and of a relative position bias, if any.
 
-    They are those of a whole `layer`, or of one head with its key/value head, which leaves the output bias out.
-    `element` is the bytes of one number.
+    With a position bias, its distances and buckets count, too. All are those of a whole `layer`, or else of one head
+    with its key/value head, without the output bias. `element` is the bytes of one number.
     """
     heads, groups = (a.H, a.G) if layer else (1, 1)
     widths = {"q": heads * a.d_h, "k": groups * a.d_h, "v": groups * a.d_v, "o": layer * a.d}

@@ -102,7 +102,10 @@ def _introduction(title: str, about: Iterable[str], device: str) -> Cell:
 
 
 def _about_head(head: RealHead) -> tuple[str, list[str]]:
-    """The title of a real head's notebook, and paragraphs on where its weights and its input come from."""
+    """The title of a real head's notebook, and a paragraph each on where its weights and its input come from.
+
+    The first is another one for a GGUF file, the second for layer 0, whose input is the embeddings after its norm.
+    """
     name = _escaped(head.checkpoint)
     title = _("Head {head} of layer {layer} of {model}, {count} tokens")
     weights = _(
@@ -201,9 +204,10 @@ def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cel
 
 
 def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
-    """The rows that take one parameter of the head out of its file.
+    """The rows that take one parameter of the head out of its file: its slice, transposed if it is turned.
 
-    If `asked`, one of them asserts the shape in the file, with its lengths left for the reader to fill in.
+    A part whose note says "plus-one" gets 1 added. If `asked`, a row before that asserts the shape in the file, with
+    its lengths left for the reader to fill in.
     """
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
@@ -228,7 +232,8 @@ def _on_device(lines: tuple[ProgramLine, ...]) -> tuple[ProgramLine, ...]:
 def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) -> Iterator[Cell]:
     """Yield the program's cells: a heading becomes text, and each assertion ends a cell.
 
-    A tensor that is made in several steps, such as rotated queries, is asserted after the first.
+    Asserted is the shape of each tensor that a line makes and that is `asked`, of all for None; of one that is made in
+    several steps, such as rotated queries, after the first. The shapes next to lines are left out.
     """
     rows, done = list[str](), set[str]()
     for line in lines:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, LifoQueue
@@ -30,7 +29,6 @@ from app.translation import in_language, language
 
 RUNNER_IDLE_LIMIT_S = 300
 SHARE_OF_VISITORS = 0.5  # of the free memory: what anybody may start leaves the other half to the app
-
 
 JobKind = Literal["head", "real head", "device"]
 
@@ -76,6 +74,7 @@ class HeadRunner:
         children: int = 1,
         device: str | None = None,
     ) -> None:
+        """Make the children, all idle and none started yet; each gets an equal part of `memory_share`."""
         self.time_limit_s, self.memory_share = time_limit_s, memory_share / children
         self._turn, self._device, self._closed = turn, device, False
         self._checkpoint_folders = tuple(checkpoint_folders)
@@ -88,17 +87,12 @@ class HeadRunner:
             self._idle.put(child)
 
     def run(
-        self,
-        architecture: Architecture,
-        tokens: int,
-        *,
-        check: Callable[[], object] = lambda: None,
-        **options: Any,
+        self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun:
-        """Run `run_head` with these arguments in a child; blocks.
+        """Run `run_head` with these arguments and options in a child; blocks until its result is there.
 
         `check` is called again and again; what it raises ends the run. Raises ForwardError if the head was refused,
-        RunTooLong or RunnerFailed.
+        RunTooLong after the time limit, and RunnerFailed if the child failed or this runner is closed.
         """
         answer = self._ask("head", (architecture, tokens), options, check)
         assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
@@ -116,8 +110,8 @@ class HeadRunner:
         """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks.
 
         The child keeps what it computed last, so that another layer or head of the same text takes less time. `report`
-        is called with the layers below that have run, and how many there are to run. As for `run` otherwise; a
-        checkpoint that cannot be used is a ForwardError, too.
+        is called with the layers below that have run, and how many there are to run. `check` and what is raised are as
+        in `run`; a checkpoint that cannot be used is a ForwardError, too.
         """
         arguments = (source, text, self._checkpoint_folders)
         answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
@@ -143,9 +137,11 @@ class HeadRunner:
     ) -> object:
         """Have a child do a job as soon as one is idle, and return its result.
 
-        The job runs on this process's device unless the options name one. Raises ForwardError if the job is refused,
-        RunTooLong after the time limit, RunnerFailed if the child fails or is lost, and what `check`, called again and
-        again, raises.
+        It also waits for this machine's turn, if the runner has one. The job is done in this thread's language, on the
+        runner's device unless the options name one, and with the memory share of one child unless they name another.
+        `on_progress` is called with what the child reports on the way. Raises ForwardError if the job is refused,
+        RunTooLong after the time limit, RunnerFailed if the child fails or is lost or this runner is closed, and what
+        `check`, called again and again, raises.
         """
 
         def wait() -> None:
@@ -170,14 +166,15 @@ class HeadRunner:
 
     @contextmanager
     def _idle_child(self, wait: Callable[[], object]) -> Iterator[WarmChild]:
-        """Lend a child that is idle to this `with`, calling `wait()` again and again until there is one."""
-        while True:
+        """Take an idle child, the one that worked last, for this `with`, and make it idle again at its end.
+
+        Before each attempt to take one it calls `wait()`, whatever that raises.
+        """
+        child: WarmChild | None = None
+        while child is None:
             wait()
-            try:
+            with suppress(Empty):
                 child = self._idle.get(timeout=TICK_S)
-                break
-            except Empty:
-                continue
         try:
             yield child
         finally:
@@ -191,17 +188,27 @@ class HeadRunner:
 
 
 def _serve_jobs(pipe: Connection) -> None:
-    """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe."""
+    """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe.
+
+    Torch gets at most as many threads as the child may use cores. A job comes with a language, in which it is done.
+    While a real head runs, its progress is sent ahead of the answer. The hidden states of real heads are kept from one
+    job to the next.
+    """
     cores = enter_child()
     import torch  # loading it belongs to the start, not to the first head's time
 
     torch.set_num_threads(min(torch.get_num_threads(), cores))
     states = HiddenStates()
-    work: Mapping[JobKind, Callable[..., object]] = {
-        "head": run_head,
-        "real head": partial(_run_real_head, states, lambda *layers: pipe.send(("progress", layers))),
-        "device": _describe_device,
-    }
+
+    def real_head(source: str | Path, text: str, folders: Sequence[Path], **options: Any) -> RealHead:
+        """Open a checkpoint and run a head of it, from the kept `states`, sending how many layers have run."""
+        checkpoint = open_checkpoint(source, folders)
+        return run_real_head(
+            checkpoint, text, states=states, report=lambda *layers: pipe.send(("progress", layers)), **options
+        )
+
+    work: Mapping[JobKind, Callable[..., object]]
+    work = {"head": run_head, "real head": real_head, "device": _describe_device}
     pipe.send(("ready", None))
     while True:
         try:
@@ -211,14 +218,6 @@ def _serve_jobs(pipe: Connection) -> None:
         pipe.send(in_language(spoken, _run_job, work[kind], arguments, options))
 
 
-def _run_real_head(
-    states: HiddenStates, report: Report, source: str | Path, text: str, folders: Sequence[Path], **options: Any
-) -> RealHead:
-    """Open a checkpoint and run a head of it, from the `states` that the child keeps."""
-    checkpoint = open_checkpoint(source, folders)
-    return run_real_head(checkpoint, text, states=states, report=report, **options)
-
-
 def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
     """The device asked for, or the fastest one, with its name and `usable_share` of its free bytes, 0 for meta."""
     device = available_device(device)
@@ -226,9 +225,10 @@ def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
 
 
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:
-    """The child's answer to one job: ("done", run), ("refused", sentence), or ("failed", None) with a log entry.
+    """The child's answer to one job: ("done", what `work` returned), ("refused", sentence), or ("failed", None).
 
-    A log entry has no arguments: a text that somebody typed is in no log.
+    A ForwardError and a CheckpointError are refusals. Any other exception is logged, with its traceback but without the
+    arguments: a text that somebody typed is in no log.
     """
     try:
         return "done", work(*arguments, **options)

@@ -137,7 +137,7 @@ def program_of_tensors(
     device: str = "cpu",
     topic: str = SINGLE_HEAD.key,
 ) -> tuple[ProgramLine, ...]:
-    """Write the program of a head, or with a topic of a whole layer of all heads, that draws nothing at random.
+    """Write the program of one head, or of all heads if the topic is a whole layer, that draws nothing at random.
 
     It reads its input X and its parameters from `tensors`, a mapping by the program's names, which are `given` in the
     order in which they are read: 'W_Q = tensors["W_Q"]'. `layer` and `head` count from 0; positions, window and RoPE
@@ -149,25 +149,19 @@ def program_of_tensors(
     table = runnable_table(topic, a, tokens)
     check_modelled(a, topic)
     reads = [ProgramLine(f'{name} = tensors["{name}"]', "input" if name == "X" else name, (name,)) for name in given]
-    heading = ProgramLine("", comment=f"The input of layer {layer:d}, and its weights")
     if is_layer(topic):
-        return (
-            ProgramLine("import torch"),
-            ProgramLine("", comment=f"Sizes: {_SIZES_OF_LAYER}"),
-            *size_lines("N, d, H, G, d_h, d_v", sizes, dtype, device),
-            heading,
-            *reads,
-            *_position_lines(a, tokens, None, device),
-            *_layer_itself(a, table, sizes, head),
-        )
-    heading = replace(heading, comment=f"The input of layer {layer:d}, and the weights of its head {head:d}")
+        heading, symbols, weights = f"Sizes: {_SIZES_OF_LAYER}", "N, d, H, G, d_h, d_v", ", and its weights"
+        computing = (*_position_lines(a, tokens, None, device), *_layer_itself(a, table, sizes, head))
+    else:
+        heading, symbols, weights = _SIZES_OF_HEAD, "N, d, d_h, d_v", f", and the weights of its head {head:d}"
+        computing = tuple(_head_itself(a, table, sizes, head, device))
     return (
         ProgramLine("import torch"),
-        ProgramLine("", comment=_SIZES_OF_HEAD),
-        *size_lines("N, d, d_h, d_v", sizes, dtype, device),
-        heading,
+        ProgramLine("", comment=heading),
+        *size_lines(symbols, sizes, dtype, device),
+        ProgramLine("", comment=f"The input of layer {layer:d}{weights}"),
         *reads,
-        *_head_itself(a, table, sizes, head, device),
+        *computing,
     )
 
 
@@ -197,7 +191,7 @@ def is_layer(topic: str) -> bool:
 
 
 def architecture_of(topic: str, architecture: Architecture) -> Architecture:
-    """The architecture with the sizes of the heads that the topic is about: the decoder's where it uses the decoder."""
+    """The architecture, with the decoder's H, G, d_h and d_v if the topic uses the decoder of an encoder-decoder."""
     if not TOPICS[topic].uses_decoder:
         return architecture
     sizes = architecture.decoder_sizes
@@ -245,7 +239,8 @@ def _check_topic(topic: str) -> None:
 def check_modelled(architecture: Architecture, topic: str) -> None:
     """Raise ForwardError if the model's attention has a part that no line here computes; the sentence names it.
 
-    `topic` matters because some models can be run as a whole layer but not as one head.
+    RoPE is checked first; then the first of the reasons that `_refusals` has for this topic counts, since some models
+    can be run as a whole layer but not as one head.
     """
     check_rotary(architecture)
     for sentence in _refusals(architecture_of(topic, architecture), topic):
@@ -316,9 +311,7 @@ def _head_program(
     yield ProgramLine("", comment=_SIZES_OF_HEAD)
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights for this head")
-    yield from _head_number_lines(a, head, seed)
-    yield from input_lines()
-    yield from _head_parameter_lines(a, head)
+    yield from _random_lines_of_head(a, head, seed, *input_lines())
     yield from _head_itself(a, table, sizes, head, device)
 
 
@@ -344,15 +337,14 @@ def _decode_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of one head for the token after N others, whose keys and values have been cached.
 
-    The cache is made first, of N random tokens. If the table has no cached keys, a sliding window is full: then only
-    the newest W keys and values, those of the new token among them, are kept.
+    The cache is made first, of N random tokens, in lines that are not timed. If the table has no cached keys, a sliding
+    window of W is full: then only the newest W keys and values, those of the new token among them, are kept. Nothing is
+    masked, since the new token is the last; the position bias, if any, is that of N + 1 tokens.
     """
     yield ProgramLine("", comment="Sizes: cached tokens, embedding dimension, head dimensions")
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="Random inputs, the last of them the new token, and random weights for this head")
-    yield from _head_number_lines(a, head, seed)
-    yield from input_lines("N + 1, d", None)
-    yield from _head_parameter_lines(a, head)
+    yield from _random_lines_of_head(a, head, seed, *input_lines("N + 1, d", None))
     without_mask = replace(a, causal=False, window=None)  # the new token is the last: nothing is hidden from it
     yield from _position_lines(without_mask, sizes["N"] + 1, head, device, "N + 1")
     yield ProgramLine("", comment="The cache: keys and values of the first N tokens")
@@ -383,45 +375,44 @@ def _cross_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of one head of cross-attention: M tokens of the decoder attend to N of the encoder.
 
-    Neither positions nor a mask have a part in it.
+    Neither positions, nor a position bias, nor a mask have a part in it.
     """
     yield ProgramLine("", comment="Sizes: encoder tokens, decoder tokens, embedding dimension, head dimensions")
     yield from size_lines("N, M, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="Random inputs of both stacks, and random weights for this head")
-    yield from _head_number_lines(a, head, seed)
-    yield from input_lines("M, d")
-    yield from input_lines("N, d", "encoded", "E")
-    yield from _head_parameter_lines(a, head, biased=False)
+    a = replace(a, position_bias="")
+    inputs = (*input_lines("M, d"), *input_lines("N, d", "encoded", "E"))
+    yield from _random_lines_of_head(a, head, seed, *inputs)
     yield ProgramLine("", comment="The head itself")
     yield from _projection_lines(a, table)
     yield from _norm_and_rope(a, "Q", "queries")
     yield from _norm_and_rope(a, "K", "keys")
     yield made_line(table, "scores")
-    yield from score_lines(a, sizes["N"], biased=False, masked=False)
+    yield from score_lines(a, sizes["N"], masked=False)
     yield from _head_output_lines(a, table)
 
 
-def _head_number_lines(a: Architecture, head: int, seed: int) -> Iterator[ProgramLine]:
-    """Yield the line that sets `seed`, `head` and `kv_head`, the key/value head that this query head reads."""
+def _random_lines_of_head(a: Architecture, head: int, seed: int, *inputs: ProgramLine) -> Iterator[ProgramLine]:
+    """Yield the line that sets `seed`, `head` and `kv_head`, the lines of the inputs, and those of the parameters.
+
+    The parameters are those of the query head and of `kv_head`, the key/value head that it reads.
+    """
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
-
-
-def _head_parameter_lines(a: Architecture, head: int, *, biased: bool = True) -> Iterator[ProgramLine]:
-    """Yield the lines that draw the parameters of a query head and of its key/value head.
-
-    Unless `biased`, a relative position bias is left out.
-    """
-    yield from query_parameter_lines(a if biased else replace(a, position_bias=""), head)
-    yield from key_value_parameter_lines(a, head // a.query_heads_per_kv_head)
+    yield from inputs
+    yield from query_parameter_lines(a, head)
+    yield from key_value_parameter_lines(a, kv_head)
 
 
 def _head_output_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield the last lines of one head: context and output, without the bias b_O, which a layer adds once."""
-    for key, comment in (("context", ""), ("output", "b_O is left out: the layer adds it once" * ("o" in a.biases))):
-        letter = table[key].letter
-        code = "A @ V" if key == "context" else f"{table['context'].letter} @ W_O"
-        yield ProgramLine(f"{letter} = {code}", key, (letter,), comment, timed=True)
+    """Yield the last lines of one head: context and output, without the bias b_O, which a layer adds once.
+
+    If the model has that bias, a comment says that it is left out.
+    """
+    context, output = table["context"].letter, table["output"].letter
+    yield ProgramLine(f"{context} = A @ V", "context", (context,), timed=True)
+    comment = "b_O is left out: the layer adds it once" if "o" in a.biases else ""
+    yield ProgramLine(f"{output} = {context} @ W_O", "output", (output,), comment, timed=True)
 
 
 def _layer_program(
@@ -429,8 +420,7 @@ def _layer_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of a layer: sizes, random input and parameters, positions, then all heads.
 
-    q, k, v, S, A and c are 3-D, heads first. The last lines take the scores and weights of `head` out of S and A,
-    because that is what the table asks for.
+    The last lines take the scores and weights of `head` out of those of all heads, because the table asks for them.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield from _layer_itself(a, table, sizes, head)
@@ -439,7 +429,10 @@ def _layer_program(
 def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
     """Yield the lines of a layer that has its input, its parameters and the positions: queries to output.
 
-    The output has its bias b_O. The last lines take the scores and weights of `head` out of those of all heads.
+    From q, k and v to the context c, tensors are 3-D, heads first: scores S and weights A (H, N, N), c (H, N, d_v).
+    With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
+    and values without copies of them. The output has its bias b_O. The last lines take the scores and weights of `head`
+    out of those of all heads.
     """
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
@@ -451,7 +444,15 @@ def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int],
     yield helper("v = V.view(N, G, d_v).transpose(0, 1)", timed=True)
     yield from _norm_and_rope(a, "q")
     yield from _norm_and_rope(a, "k")
-    yield from _queries_to_context(a, sizes["N"])
+    group = a.query_heads_per_kv_head
+    if group > 1:
+        comment = f"{group:d} query heads that share keys and values, one below the other"
+        yield helper("q_shared = q.reshape(G, -1, d_h)", comment, timed=True)
+        yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
+    else:
+        yield helper("S = q @ k.mT", timed=True)
+    yield from score_lines(a, sizes["N"], layer=True, makes=None)
+    yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
     yield from _concatenated_heads(a, table, head)
 
 
@@ -474,7 +475,10 @@ def _layer_beginning(
 
 
 def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
-    """Yield the norm of the queries or the keys before their heads are split; none of another tensor or model."""
+    """Yield the line that normalizes the queries or the keys of all heads together, before their heads are split.
+
+    Nothing unless the model has such a norm, and `key` is "queries" or "keys".
+    """
     if a.qk_norm == "all-heads" and key == "queries":
         yield _norm_line(a, "Q", "H * d_h", "g_Q, ", key)
     if a.qk_norm == "all-heads" and key == "keys":
@@ -487,7 +491,7 @@ def _split_heads_program(
     """Yield the program of a layer whose heads are a dimension of each tensor: every activation of the table in order.
 
     Queries and keys are normalized and rotated once their heads are split, unless their norm is over all heads. The
-    number of a head changes nothing, since the table has all heads.
+    output's bias comes last. The number of a head changes nothing, since the table has all heads.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield ProgramLine("", comment="The layer itself")
@@ -549,25 +553,8 @@ def _position_lines(
     yield from position_bias_lines(a, head)
 
 
-def _queries_to_context(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Yield a layer's lines from q, k and v to the context: scores S (H, N, N), weights A, context c (H, N, d_v).
-
-    With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
-    and values without copies of them.
-    """
-    group = a.query_heads_per_kv_head
-    if group > 1:
-        comment = f"{group:d} query heads that share keys and values, one below the other"
-        yield helper("q_shared = q.reshape(G, -1, d_h)", comment, timed=True)
-        yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
-    else:
-        yield helper("S = q @ k.mT", timed=True)
-    yield from score_lines(a, tokens, layer=True, makes=None)
-    yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
-
-
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield the lines that make queries, keys and values, with their biases."""
+    """Yield the lines that make Q, K and V of the table, each with its bias if the model has one there."""
     for letter, key in _PROJECTED.items():
         yield made_line(table, key, _bias(a, letter))
 
@@ -578,9 +565,11 @@ def _bias(a: Architecture, letter: str) -> str:
 
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None, at: str = "") -> Iterator[ProgramLine]:
-    """Yield the lines that normalize and rotate the variable `name`, those that the model has, in its order.
+    """Yield the lines that normalize and rotate the variable `name`, in the model's order.
 
-    `makes` is the table's key of what they make, or None. `at` takes the positions of the variable ("[:N]"); "" is all.
+    A norm in each head comes before RoPE, one without a gain after it; a norm over all heads is not among them, and
+    what the model does not have is left out. `makes` is the table's key of what they make, or None. `at` takes the
+    positions of the variable ("[:N]"); "" is all.
     """
     if a.qk_norm == "per-head":
         yield _norm_line(a, name, "d_h", f"g_{name[0].upper()}, ", makes)
@@ -603,8 +592,9 @@ def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key)
 
     A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
     or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that the program of one
-    head leaves out (not that of a layer, as `topic` says), other layers that differ from this one. A decode step has no
-    mask; cross-attention has neither mask nor position bias, nor layers that differ.
+    head leaves out (not that of a layer, as `topic` says), layers of the same stack whose window, chunk or RoPE differs
+    from the first layer's. A decode step, which is in the last stack, has no mask; cross-attention has neither mask nor
+    relative position bias, nor layers that differ.
     """
     kind = TOPICS[topic].program
     a = architecture_of(topic, architecture)

@@ -38,14 +38,7 @@ from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.memory_needed import bytes_needed, bytes_of_real_head
 from app.forward.program import at_layer, program_of_tensors, runnable_table
 from app.forward.rope import rotated_pairs
-from app.forward.run import (
-    MAX_REHEARSED_TOKENS,
-    USABLE_SHARE,
-    available_device,
-    execute,
-    prepare,
-    with_shapes,
-)
+from app.forward.run import MAX_REHEARSED_TOKENS, USABLE_SHARE, available_device, execute, prepare, with_shapes
 from app.forward.scores import has_window, mask_lines, score_lines
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
@@ -98,7 +91,10 @@ class SdpaComparison:
 
     @property
     def equal_digits(self) -> int:
-        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it."""
+        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it.
+
+        At most 16, also for no difference.
+        """
         return math.floor(-math.log10(max(self.largest_difference, 1e-16)))
 
 
@@ -165,16 +161,19 @@ class RealHead:
     sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
-        """The keys with the largest weights of the query number `row`, each with its weight; the largest first.
+        """The keys with the `most` largest weights of the query number `row`, each with its weight; the largest first.
 
-        At most `most`, and fewer if the mask hides some of them.
+        Of equal weights, the earlier key comes first. Keys that the mask hides are left out.
         """
         weights = self.arrays["weights"][row]
         order = (-weights).argsort(kind="stable")[:most]
         return [(int(key), float(weights[key])) for key in order if self.mask[row, key]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The run as plain data for JSON, with shapes and each token's strongest keys in place of the arrays."""
+        """The run as plain data for JSON, with shapes and each token's five strongest keys in place of the arrays.
+
+        Each line of the program has its "text" as well as its parts.
+        """
         return self._facts() | {
             "lines": [asdict(line) | {"text": line.text} for line in self.lines],
             "shapes": {name: list(array.shape) for name, array in self.arrays.items()},
@@ -185,7 +184,10 @@ class RealHead:
         }
 
     def _facts(self) -> dict[str, Any]:
-        """Everything but the arrays, as plain data for JSON; bytes of tokens are in hexadecimal digits."""
+        """Everything but the arrays, as plain data for JSON; bytes of tokens are in hexadecimal digits.
+
+        Of the architecture it has the name, as "model", and the config.
+        """
         return {name: getattr(self, name) for name in _FACTS} | {
             "model": self.architecture.name,
             "config": dict(self.config),
@@ -198,7 +200,7 @@ class RealHead:
         }
 
     def to_bytes(self) -> bytes:
-        """The run as a compressed npz file, whose entry "facts" is JSON; `from_bytes` reads it."""
+        """The run as a compressed npz file, for `from_bytes`: each array an entry, all else as JSON in "facts"."""
         import numpy as np
 
         arrays = {f"array {name}": array for name, array in self.arrays.items()}
@@ -211,7 +213,7 @@ class RealHead:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RealHead:
-        """Read what `to_bytes` made. Nothing in it is executed."""
+        """Read what `to_bytes` made. Nothing in it is executed; the architecture is built anew from the config."""
         import numpy as np
 
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -270,11 +272,12 @@ def run_real_head(
 ) -> RealHead:
     """Run a head of a checkpoint's layer over a text, on this machine.
 
-    `layer` and `head` count from 0. `states` are the inputs of layers that earlier calls computed. `report` is called
-    with the layers below that have run, and how many there are to run. With `compare`, the fused kernel runs as well.
-    Without a device: CUDA, else MPS, else the CPU. Raises ForwardError for an argument out of range, a text without
-    tokens or with more than `most_tokens`, a model that cannot run here, and if more than `usable_share` of the
-    device's free memory would be needed; CheckpointError for a file that cannot be used.
+    `layer` and `head` count from 0. `states` are the inputs of layers that earlier calls computed; without them, the
+    layers below all run, and nothing is kept. `report` is called with the layers below that have run, and how many
+    there are to run. With `compare`, the fused kernel runs as well. Without a device: CUDA, else MPS, else the CPU.
+    Raises ForwardError for an argument out of range, the device "meta", a text without tokens or with more than
+    `most_tokens`, a model that cannot run here, and if more than `usable_share` of the device's free memory would be
+    needed or torch runs out of it; CheckpointError for a file that cannot be used.
     """
     import torch
 
@@ -309,7 +312,8 @@ def _run(
 ) -> RealHead:
     """Run a head as `run_real_head` does, with arguments that have been checked.
 
-    Raises ForwardError if a number of the head, or a weight of its layer, is infinite or NaN.
+    What the layer receives and the attention weights of all its heads are taken from `states`, or computed and added to
+    them. Raises ForwardError if a number of the head, or a weight of its layer, is infinite or NaN.
     """
     import numpy as np
 
@@ -365,9 +369,10 @@ def _run(
 
 
 def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[TurnedPair, ...]:
-    """At most TURNED_PAIRS pairs of the last token's query, spread evenly, as the lines of RoPE read and made them.
+    """At most TURNED_PAIRS pairs of the last token's query, as the lines of RoPE read and made them.
 
-    None without RoPE, and for a model that normalizes queries after it.
+    They are spread evenly from the first pair to the last; of fewer pairs, all. () without RoPE, and for a model that
+    normalizes queries after it.
     """
     pairs = rotated_pairs(a)
     if not pairs or a.rotary is None or a.qk_norm == "after-rope":
@@ -392,9 +397,10 @@ def _too_large_error(needed: int, free: int, device: str, usable_share: float) -
 
 
 def _tensors(checkpoint: Checkpoint, weights: HeadWeights, x: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the program of a head reads, by its names: the normalized input X, then the head's parameters.
+    """What the program of a head reads, by its names: X, which is `x` normalized, then the head's parameters.
 
-    The output bias is left out: it is the layer's, which adds it once.
+    All have the number format and the device of `x`, which is what the layer receives. The output bias is left out: it
+    is the layer's, which adds it once.
     """
     from app.checkpoints.checkpoint import NormWeights
 
@@ -453,7 +459,8 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype: str, device: str) -> SdpaComparison:
     """Run the plain head from Q, K and V to C and the fused kernel on the same, and compare results, times and memory.
 
-    The kernel gets a mask only if a window hides tokens; otherwise it is told that the head is causal.
+    The kernel gets a mask only if a window hides tokens; otherwise it is told that the head is causal. A measured peak
+    is dropped if it is less than the computed bytes, and both are if the plain head makes less than MIN_MEASURED_BYTES.
     """
     import torch
 

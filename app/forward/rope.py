@@ -25,7 +25,10 @@ def rotated_pairs(architecture: Architecture) -> int:
 
 
 def scaling_type(rotary: Rotary) -> str | None:
-    """The type of rope_scaling, "longrope" for "su"; None if nothing is scaled, "other" without lines for it."""
+    """The type of the config's rope_scaling: one of APPLIED_SCALINGS, "other" for any that is not among them.
+
+    "su" is an old name of "longrope". None if no type is stated or it is "default".
+    """
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
         return None
@@ -49,8 +52,9 @@ def check_rotary(architecture: Architecture) -> None:
 def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterator[ProgramLine]:
     """Yield lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
 
-    Angles are in float64, on mps in float32. Raises ForwardError if the config's rope_scaling lacks a number that its
-    type needs.
+    On the way they make `frequency`, scaled as the config's rope_scaling says, and `angle`. Angles are in float64, on
+    mps in float32. Cosine and sine are multiplied by the `_attention_factor`, unless that is 1. Raises ForwardError if
+    the rope_scaling lacks a number that its type needs.
     """
     pairs, rotary = rotated_pairs(architecture), architecture.rotary
     if rotary is None or not pairs:
@@ -63,13 +67,10 @@ def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterato
     yield from _scaling_lines(architecture, rotary, tokens)
     yield ProgramLine("angle = position[:, None] * frequency", names=("angle",))
     factor = _attention_factor(architecture, rotary)
-    longer = "" if factor == 1 else f" * {factor!r}"
-    comment = "" if factor == 1 else "rotated vectors get longer, too"
-    both = (
-        f"(angle.cos(){longer}).to(dtype), (angle.sin(){longer}).to(dtype)"
-        if longer
-        else ("angle.cos().to(dtype), angle.sin().to(dtype)")
-    )
+    both, comment = "angle.cos().to(dtype), angle.sin().to(dtype)", ""
+    if factor != 1:
+        both = f"(angle.cos() * {factor!r}).to(dtype), (angle.sin() * {factor!r}).to(dtype)"
+        comment = "rotated vectors get longer, too"
     yield ProgramLine(f"cos, sin = {both}", names=("cos", "sin"), comment=comment)
 
 
@@ -125,11 +126,14 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     """Yield scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pairs.
 
     The ramp begins at the pair with "beta_fast" turns over the trained length, 32 by default, and ends at that with
-    "beta_slow", 1 by default. Unless "truncate" is false, it begins and ends at whole pairs, rounded outward.
+    "beta_slow", 1 by default. Unless "truncate" is false, it begins and ends at whole pairs, rounded outward. Raises
+    ForwardError if a number that is needed is missing or out of range.
     """
     factor = _yarn_factor(architecture, rotary)
     fast, slow = (_scaling_number(rotary, name, usual) for name, usual in (("beta_fast", 32), ("beta_slow", 1)))
-    ends = [_pair_with_turns(architecture, rotary, turns) for turns in (fast, slow)]
+    wavelengths = [_trained_length(architecture, rotary) / (turns * 2 * math.pi) for turns in (fast, slow)]
+    # The numbers of the pairs with these wavelengths, as fractions.
+    ends = [rotary.width * math.log(length) / (2 * math.log(rotary.theta)) for length in wavelengths]
     if rotary.scaling.get("truncate", True):
         ends = [math.floor(ends[0]), math.ceil(ends[1])]
     first, last = max(ends[0], 0), min(ends[1], rotary.width - 1)
@@ -139,14 +143,11 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     yield _frequency_line(f"frequency * (1 - ramp + ramp / {factor!r})")
 
 
-def _pair_with_turns(architecture: Architecture, rotary: Rotary, turns: float) -> float:
-    """The number of the pair, as a fraction, that makes `turns` full turns over the trained length."""
-    length = _trained_length(architecture, rotary)
-    return rotary.width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(rotary.theta))
-
-
 def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
-    """How many times as long the longest text is as those of the training: "factor", else C/trained length."""
+    """How many times as long the longest text is as those of the training: "factor", else C/trained length.
+
+    Raises ForwardError if neither is known.
+    """
     if rotary.scaling.get("factor") is None and architecture.C is not None:
         return architecture.C / _trained_length(architecture, rotary)
     return _scaling_number(rotary, "factor")
@@ -192,7 +193,10 @@ def _scaling_number(rotary: Rotary, field: str, default: float | None = None) ->
 
 
 def _scaling_list(rotary: Rotary, field: str) -> list[float]:
-    """The list in rope_scaling with one number above zero for each pair; raises ForwardError for anything else."""
+    """The numbers in the list `field` of rope_scaling, one for each pair that is rotated.
+
+    Raises ForwardError unless it is a list of that length, of numbers above zero and below MAX_SCALING_NUMBER.
+    """
     stated = rotary.scaling.get(field)
     if isinstance(stated, list) and len(stated) == rotary.width // 2:
         return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]

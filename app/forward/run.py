@@ -26,15 +26,7 @@ from app.forward.devices import (
 )
 from app.forward.lines import ForwardError, ProgramLine
 from app.forward.memory_needed import bytes_needed
-from app.forward.program import (
-    architecture_of,
-    is_layer,
-    notes,
-    program,
-    run_sizes,
-    runnable_table,
-    variable_names,
-)
+from app.forward.program import architecture_of, is_layer, notes, program, run_sizes, runnable_table, variable_names
 from app.models.architecture import Architecture
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -130,19 +122,28 @@ def run_head(
     Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
     pictured; no weights are pictured unless there are as many rows as columns. `decoder_tokens` is M of
     cross-attention, which is `tokens` for None. Without a device: CUDA, else Apple's MPS, else the CPU. The device
-    "meta" gives the shapes at any size and no values. Raises ForwardError if an argument is out of range, the machine
-    lacks the device, or more than `usable_share` of its free memory would be needed.
+    "meta" gives the shapes at any size and no values. On CUDA, and anywhere with at most MAX_REHEARSED_TOKENS, the
+    program runs once before it is measured. The notes are those of `notes`, and "not-finite" last if a sum of weights
+    is infinite or NaN. Raises ForwardError if an argument is out of range, the machine lacks the device, more than
+    `usable_share` of its free memory would be needed, or torch runs out of memory all the same.
     """
+    import torch
+
     device = available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic, decoder_tokens)
     needed = bytes_needed(architecture, tokens, dtype, topic, decoder_tokens)
-    _check_memory(needed, device, topic, usable_share)
-    rehearsed = device == "cuda" or tokens <= MAX_REHEARSED_TOKENS
-    executed = _execute_within_memory(lines, device, needed, topic, rehearsed, usable_share)
+    free = available_bytes(device)
+    if free is not None and needed > usable_share * free:
+        raise _too_large_error(needed, free, device, topic, usable_share)
+    try:
+        executed = execute(lines, device=device, rehearsed=device == "cuda" or tokens <= MAX_REHEARSED_TOKENS)
+    except torch.OutOfMemoryError:
+        raise _too_large_error(needed, available_bytes(device) or 0, device, topic, usable_share) from None
     names = variable_names(lines, runnable_table(topic, architecture, tokens))
     shapes = {key: list(executed.variables[name].shape) for key, name in names.items()}
     differing = disagreements(shapes, architecture, tokens, topic, decoder_tokens)
     head_index = None if is_layer(topic) else head
+    group = architecture_of(topic, architecture).query_heads_per_kv_head
     row_sums, picture = None, None
     if device != "meta":
         # A holds the weights of all heads that ran; of a layer, the table's weights may be one head's, A_head.
@@ -157,9 +158,7 @@ def run_head(
         topic=topic,
         tokens=tokens,
         head=head_index,
-        kv_head=None
-        if head_index is None
-        else head_index // architecture_of(topic, architecture).query_heads_per_kv_head,
+        kv_head=None if head_index is None else head_index // group,
         device=device,
         device_name=device_name(device),
         dtype=dtype,
@@ -180,7 +179,8 @@ def run_head(
 def _credible_peak(executed: Executed) -> int | None:
     """The measured peak; None if it is less than what the tensors at the end take together, or if nothing was measured.
 
-    The system's mark of resident memory can miss pages, such as those that the allocator had kept from earlier runs.
+    Tensors that share memory, such as views, count once. The system's mark of resident memory can miss pages, such as
+    those that the allocator had kept from earlier runs.
     """
     import torch
 
@@ -210,9 +210,10 @@ def execute(
     device: str = "cpu",
     rehearsed: bool = False,
 ) -> Executed:
-    """Run the lines: first those that prepare, then the timed ones.
+    """Run the lines: first all that prepare, then the timed ones, each in their order.
 
-    The time is that of the timed lines (None on meta), the most bytes taken those of both.
+    The time is that of the timed lines (None on meta), the most bytes taken those of both (None if not measured). The
+    device is warmed up first.
 
     lines: a program for this `device`. It seeds torch's global generator.
     given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
@@ -221,13 +222,14 @@ def execute(
     take workspaces that are not the head's.
     """
     replaced = dict(given or {})
-    preparing = [_compile(line) for line in lines if not line.timed and not _fully_replaced(line, replaced)]
+    is_replaced = {line: bool(line.names) and set(line.names) <= replaced.keys() for line in lines}
+    preparing = [_compile(line) for line in lines if not line.timed and not is_replaced[line]]
     timed = [_compile(line) for line in lines if line.timed]
     warm_up(device)
     if rehearsed:
-        _run_all(timed, _prepare_variables(preparing, replaced))
+        _run_all(timed, _run_all(preparing, dict(replaced)) | replaced)
     start = start_memory_count(device)
-    variables = _prepare_variables(preparing, replaced)
+    variables = _run_all(preparing, dict(replaced)) | replaced  # put back: one line may make two tensors
     wait_for_device(device)
     began = time.perf_counter()
     _run_all(timed, variables)
@@ -246,38 +248,11 @@ def _compile(line: ProgramLine) -> Any:
     return compile(line.code, "<head>", "exec")
 
 
-def _fully_replaced(line: ProgramLine, replaced: Mapping[str, Any]) -> bool:
-    """Whether a line makes variables, and all of them are replaced by given tensors, so that it need not run."""
-    return bool(line.names) and set(line.names) <= replaced.keys()
-
-
-def _prepare_variables(codes: list[Any], replaced: dict[str, Any]) -> dict[str, Any]:
-    """The variables that the `codes` make, with those in `replaced` put back: one line may make two tensors."""
-    variables = dict(replaced)
-    _run_all(codes, variables)
-    return variables | replaced
-
-
 def _run_all(codes: list[Any], variables: dict[str, Any]) -> dict[str, Any]:
     """Execute compiled lines in order; each reads and writes `variables`, which are returned."""
     for code in codes:
         exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
     return variables
-
-
-def _execute_within_memory(
-    lines: tuple[ProgramLine, ...], device: str, needed: int, topic: str, rehearsed: bool, share: float
-) -> Executed:
-    """`execute` the lines; if torch runs out of memory all the same, raises ForwardError that states `needed` bytes.
-
-    `needed`, `topic` and `share` are only for that error's message.
-    """
-    import torch
-
-    try:
-        return execute(lines, device=device, rehearsed=rehearsed)
-    except torch.OutOfMemoryError:
-        raise _too_large_error(needed, available_bytes(device) or 0, device, topic, share) from None
 
 
 def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
@@ -313,28 +288,24 @@ def _summarize_weights(
 
 
 def available_device(asked: str | None) -> str:
-    """The device asked for, with None the fastest one here; raises ForwardError if this machine does not have it.
+    """The device asked for, for None the fastest one here; raises ForwardError for a known one that is not here.
 
     A name that is no device at all is returned unchanged: `program` refuses it.
     """
     here = devices_here()
     if asked is None:
         return here[0]
-    if asked in here or asked not in DEVICES:  # a name that is no device at all is refused by program()
+    if asked in here or asked not in DEVICES:
         return asked
     message = _("This machine has no {device} device: choose one of {devices}.")
     raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
-def _check_memory(needed: int, device: str, topic: str, usable_share: float) -> None:
-    """Raise ForwardError if a program needs more bytes than `usable_share` of the device's free ones."""
-    free = available_bytes(device)
-    if free is not None and needed > usable_share * free:
-        raise _too_large_error(needed, free, device, topic, usable_share)
-
-
 def _too_large_error(needed: int, free: int, device: str, topic: str, usable_share: float) -> ForwardError:
-    """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do."""
+    """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do.
+
+    It speaks of a layer or a head, by the topic.
+    """
     message = _("This head needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}")
     if is_layer(topic):
         message = _(

@@ -25,7 +25,8 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
     """Yield lines that prepare what is added to the scores for the distance of query and key; none without such a bias.
 
     They make `bias`, one number for each distance from 1 - N to N - 1, for T5's relative position bias, and `slope` for
-    ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head.
+    ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head; its slopes are
+    written as a formula for a power of two of heads, else as a list of numbers.
     """
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
@@ -33,10 +34,12 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
         yield helper("bias = b_P[..., bucket]")
     if a.position_bias == "alibi":
         yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")
-        if head is None:
-            yield helper(f"slope = {_layer_slopes(a)}")
-        else:
+        if head is not None:
             yield ProgramLine(f"slope = {a.alibi_slopes[head]!r}")
+        elif a.H & (a.H - 1) == 0:  # a power of two of heads has a formula
+            yield helper(f"slope = 2.0 ** (-{STRENGTH} * torch.arange(1, H + 1, device=device) / H)")
+        else:
+            yield helper(f"slope = torch.tensor({list(a.alibi_slopes)!r}, device=device)")
 
 
 def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
@@ -52,43 +55,17 @@ def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
     yield helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
 
 
-def _layer_slopes(a: Architecture) -> str:
-    """The code that makes the slopes of all heads: a formula for a power of two of heads, else a list of numbers."""
-    if a.H & (a.H - 1) == 0:
-        return f"2.0 ** (-{STRENGTH} * torch.arange(1, H + 1, device=device) / H)"
-    return f"torch.tensor({list(a.alibi_slopes)!r}, device=device)"
-
-
 def score_lines(
-    a: Architecture,
-    tokens: int,
-    *,
-    layer: bool = False,
-    makes: str | None = "weights",
-    biased: bool = True,
-    masked: bool = True,
+    a: Architecture, tokens: int, *, layer: bool = False, makes: str | None = "weights", masked: bool = True
 ) -> Iterator[ProgramLine]:
     """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module.
 
-    That is scale, position bias, softcap, mask, softmax. With `layer`, S is that of all heads. `makes` is the table's
-    key of A, or None. Only if `biased` is a position bias added, and only if `masked` are scores hidden.
-    """
-    yield from _scale_line(a)
-    if biased:
-        yield from _bias_line(a, layer)
-    if a.score_softcap is not None:
-        cap = repr(float(a.score_softcap))
-        yield _on_scores(f"S = S.div_({cap}).tanh_().mul_({cap})", f"softcap: {cap} · tanh(S / {cap})")
-    if masked:
-        yield from mask_lines(a, tokens)
-    yield _weights_line(a, layer, makes)
+    First comes the scale: by its kind, S is divided by √d_h, also multiplied by YaRN's constant, divided by the root of
+    another number, multiplied by a stated factor, or left as it is. There follow, where the model has them, a relative
+    or ALiBi position bias, the softcap and, only if `masked`, the mask. Last is the softmax; a model with sinks has one
+    more score in each row, whose weight is dropped, so that rows of A sum to less than 1.
 
-
-def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
-    """Yield the line that scales the scores; none for unscaled ones.
-
-    By kind it divides by √d_h, also multiplies by YaRN's constant, divides by the root of another number, or multiplies
-    by a stated factor.
+    With `layer`, S is that of all heads, and so are slopes and sinks. `makes` is the table's key of A, or None.
     """
     scale = a.score_scale
     if scale.kind == "inverse-sqrt":
@@ -99,22 +76,30 @@ def _scale_line(a: Architecture) -> Iterator[ProgramLine]:
         yield _on_scores(f"S /= {float(scale.number)!r}**0.5", f'"{scale.field}" in place of d_h')
     if scale.kind == "stated":
         yield _on_scores(f"S *= {float(scale.factor)!r}", f'as "{scale.field}" says')
-
-
-def _bias_line(a: Architecture, layer: bool) -> Iterator[ProgramLine]:
-    """Yield the line that adds a relative or ALiBi bias to the scores, of all heads if `layer`; none for others."""
     if a.position_bias == "relative":
         # Row i of the scores takes the distances from -i to N - 1 - i: a stretch of `bias` that starts at N - 1 - i.
         yield _on_scores("S += bias.unfold(-1, N, 1).flip(-2)", "row i: the distances from -i to N - 1 - i")
     if a.position_bias == "alibi":
         # Less slope · (position of the query), one number in a whole row, which the softmax does not notice.
         yield _on_scores("S += slope[:, None, None] * position" if layer else "S += slope * position", "ALiBi")
+    if a.score_softcap is not None:
+        cap = repr(float(a.score_softcap))
+        yield _on_scores(f"S = S.div_({cap}).tanh_().mul_({cap})", f"softcap: {cap} · tanh(S / {cap})")
+    if masked:
+        yield from mask_lines(a, tokens)
+    if a.has_sinks:
+        column = f"{'sink[:, None, None]' if layer else 'sink'}.expand(*S.shape[:-1], 1)"
+        code = f"A = torch.softmax(torch.cat((S, {column}), dim=-1), dim=-1)[..., :-1]"
+        yield ProgramLine(code, makes, ("A",), "the sink takes a share", timed=True)
+    else:
+        yield ProgramLine("A = torch.softmax(S, dim=-1)", makes, ("A",), timed=True)
 
 
 def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, tokens of other chunks.
+    """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, and of earlier chunks.
 
-    Windows and chunks that are no shorter than `tokens` hide nothing, and have no line.
+    Later tokens are hidden in a causal model. Its window reaches back from the query, that of another model to both
+    sides. A window or chunks that hide none of `tokens` tokens (see `has_window`, `has_chunks`) have no line.
     """
     # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
     if a.causal:
@@ -130,7 +115,7 @@ def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def has_window(a: Architecture, tokens: int) -> bool:
-    """Whether a window hides any of `tokens` tokens; one to both sides does if shorter than 2·tokens - 1."""
+    """Whether a window hides any of `tokens` tokens: shorter than `tokens` if causal, than 2·tokens - 1 if not."""
     return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
 
 
@@ -139,23 +124,7 @@ def has_chunks(a: Architecture, tokens: int) -> bool:
     return a.chunk is not None and a.chunk < tokens
 
 
-def _weights_line(a: Architecture, layer: bool, makes: str | None) -> ProgramLine:
-    """Return the timed line that makes the weights A from the scores S, by a softmax over the last dimension.
-
-    A model with sinks has one more score in each row, whose weight is dropped, so that rows sum to less than 1. `layer`
-    changes only how that line indexes the sinks: S then has all heads, each with its own sink. Without sinks, the line
-    is the same for one head and for all. `makes` is the table's key of A, or None.
-    """
-    if not a.has_sinks:
-        return ProgramLine("A = torch.softmax(S, dim=-1)", makes, ("A",), timed=True)
-    sink = "sink[:, None, None]" if layer else "sink"
-    column = f"{sink}.expand(*S.shape[:-1], 1)"
-    code = f"A = torch.softmax(torch.cat((S, {column}), dim=-1), dim=-1)[..., :-1]"
-    return ProgramLine(code, makes, ("A",), "the sink takes a share", timed=True)
-
-
 def _mask(condition: str, comment: str) -> ProgramLine:
-    """The line that hides the scores for which a condition on positions holds."""
     return _on_scores(f'S.masked_fill_({condition}, float("-inf"))', comment)
 
 

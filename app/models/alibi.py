@@ -19,7 +19,8 @@ AlibiSlopes = Callable[[int], tuple[float, ...]]
 def slopes_from_powers(heads: int) -> tuple[float, ...]:
     """BLOOM and Falcon: the slopes of the largest power of two up to `heads`, then every other slope of its double.
 
-    So many of the latter that there is one for each head: 3 heads have the two slopes of 2 and the first one of 4.
+    The latter begin with the first and end when there is one slope for each head: 3 heads have both slopes of 2 heads
+    and the first one of 4.
     """
     below = 2 ** (heads.bit_length() - 1)
     return _powers(below) + _powers(2 * below)[::2][: heads - below]
@@ -28,7 +29,7 @@ def slopes_from_powers(heads: int) -> tuple[float, ...]:
 def slopes_of_larger_power(heads: int) -> tuple[float, ...]:
     """MPT: every other slope of the next larger power of two, from its second on, then the others from its first on.
 
-    Cut to one for each head; a power of two of heads has its slopes in order.
+    The list is cut off after one slope for each head. A power of two of heads has its own slopes, in order.
     """
     below = 2 ** (heads.bit_length() - 1)
     if below == heads:

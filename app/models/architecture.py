@@ -246,7 +246,10 @@ class Architecture:
 
     @property
     def attention_matrices(self) -> ParameterSpecs:
-        """The matrices of self-attention in the first layer, the encoder's if there is one, without biases or norms."""
+        """The matrices of self-attention in the first layer, without biases or norms; () if it has no self-attention.
+
+        In an encoder-decoder it is the encoder's first layer.
+        """
         specs = self.stacks[0].kinds[0].rows.get("attention", ()) if self.stacks else ()
         return tuple(spec for spec in specs if not spec.is_vector)
 
@@ -340,9 +343,10 @@ class Architecture:
         return self.G if self.real_G is None else self.real_G
 
     def check_tokens(self, tokens: int) -> int:
-        """Return `tokens` if it is from 1 to `max_tokens`; raise TokensError otherwise.
+        """Return `tokens` if the model takes that many; otherwise raise TokensError, which says which numbers it takes.
 
-        A model with `fixed_tokens` takes that number alone.
+        A model with `fixed_tokens` takes that number alone, any other from 1 to `max_tokens`. Where a position table is
+        the limit, the message says so.
         """
         if self.fixed_tokens is not None and tokens != self.fixed_tokens:
             problem = _("{model} always reads exactly {count:,} tokens: choose {count:,}.")

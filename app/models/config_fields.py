@@ -68,21 +68,17 @@ def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> f
 
 
 def quoted(value: object) -> str:
-    """A config's value as words for an error message, cut to fewer than 30 characters, the last one then "…".
+    """A config's value as words for an error message; from 30 characters on, the first 27 of them and "…".
 
-    Example: 8 -> "8", "yes" -> "'yes'", [1, 2] -> "a list [ … ]".
+    Example: 8 -> "8", "yes" -> "'yes'", [1, 2] -> "a list [ … ]", {} -> "an object { … }", and a whole number of more
+    than 40 digits -> "a number of very many digits". Anything else is as `repr` writes it.
     """
-    text = str(value)[:40] if isinstance(value, int) and abs(value) < 10**40 else _short_repr(value)
+    if isinstance(value, dict):
+        text = _("an object {{ … }}").format()
+    elif isinstance(value, list):
+        text = _("a list [ … ]")
+    elif isinstance(value, int):  # Python refuses to write out the longest whole numbers
+        text = str(value) if abs(value) < 10**40 else _("a number of very many digits")
+    else:
+        text = repr(value[:30] if isinstance(value, str) else value)
     return text if len(text) < 30 else text[:27] + "…"
-
-
-def _short_repr(value: object) -> str:
-    """Like repr, but short: "an object { … }", "a list [ … ]", a text's first 30 characters.
-
-    It is called with whole numbers only if they are too long to be written out, and says that of each.
-    """
-    if isinstance(value, dict | list):
-        return _("an object {{ … }}").format() if isinstance(value, dict) else _("a list [ … ]")
-    if isinstance(value, int):  # Python refuses to write out the longest whole numbers
-        return _("a number of very many digits")
-    return repr(value[:30] if isinstance(value, str) else value)

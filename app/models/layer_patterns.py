@@ -32,30 +32,19 @@ def every_layer(config: Config, layers: int) -> list[bool]:
     return [True] * layers
 
 
-def all_but_every(period: int, field: str | None = None) -> LayerPattern:
-    """The pattern of all layers except every n-th: `field`, if stated a whole number from 1 on, or `period`.
+def all_but_every(period: int, field: str | None = None, *, first: bool = False) -> LayerPattern:
+    """The pattern of all layers except the last, or with `first` the first, of every n.
 
-    Example: period 3 and 7 layers -> yes yes no yes yes no yes
+    n is the config's `field`, which must be a whole number from 1 on; `period` if it is absent or null, or if no field
+    is named.
+
+    Example: period 3 and 7 layers -> yes yes no yes yes no yes; with `first`: no yes yes no yes yes no
     """
 
     def pattern(config: Config, layers: int) -> list[bool]:
         stated = config.get(field) if field else None
         n = period if stated is None else check_whole_number(stated, field or "", MAX_POSITIONS)
-        return [(i + 1) % n != 0 for i in range(layers)]
-
-    return pattern
-
-
-def all_but_first_of_every(period: int, field: str) -> LayerPattern:
-    """The pattern of all layers except the first of every n: `field`, if stated a whole number from 1 on, or `period`.
-
-    Example: period 3 and 7 layers -> no yes yes no yes yes no
-    """
-
-    def pattern(config: Config, layers: int) -> list[bool]:
-        stated = config.get(field)
-        n = period if stated is None else check_whole_number(stated, field, MAX_POSITIONS)
-        return [i % n != 0 for i in range(layers)]
+        return [(i if first else i + 1) % n != 0 for i in range(layers)]
 
     return pattern
 
@@ -95,8 +84,9 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
     """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
 
     The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name.
-    Without that list, or with an empty one, all layers have them except every n-th, where n is "no_rope_layer_interval"
-    or else 4. Raises ConfigError for anything but a list with one item for each layer.
+    Without that list, or with an empty one, all layers have them except every n-th; n is "no_rope_layer_interval", 4 if
+    that is absent. Raises ConfigError for anything but a list with one item for each layer, and for an n that is null
+    or no whole number from 1 on.
     """
     stated = config.get("no_rope_layers")
     if stated:
@@ -132,7 +122,7 @@ def local_attention_types(config: Config, layers: int) -> list[bool]:
 
 
 def sparse_steps(config: Config, layers: int) -> list[bool]:
-    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step" or else 1.
+    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step", 1 if absent.
 
     Layers that "mlp_only_layers" lists, counted from 0, are left out.
     """
@@ -144,7 +134,7 @@ def sparse_steps(config: Config, layers: int) -> list[bool]:
 def interleaved_experts(config: Config, layers: int) -> list[bool]:
     """The pattern of Llama 4's layers with experts: those that "moe_layers" lists, counted from 0.
 
-    Without the list the last of every n layers has experts; n is "interleave_moe_layer_step" or else 1.
+    If it is absent or null, the last of every n layers has experts; n is "interleave_moe_layer_step", 1 if absent.
     """
     step = check_whole_number(config.get("interleave_moe_layer_step", 1), "interleave_moe_layer_step", MAX_POSITIONS)
     listed = read_layer_numbers(config, "moe_layers", tuple(range(step - 1, layers, step)))
@@ -154,7 +144,7 @@ def interleaved_experts(config: Config, layers: int) -> list[bool]:
 def listed_cross_layers(config: Config, layers: int) -> list[bool]:
     """The pattern of Llama 3.2 Vision's layers that look at the image, from "cross_attention_layers".
 
-    If it is not stated: every fifth layer from the fourth on, up to the 39th.
+    They are counted from 0. If it is absent or null: every fifth layer from the fourth on, up to the 39th.
     """
     listed = read_layer_numbers(config, "cross_attention_layers", (3, 8, 13, 18, 23, 28, 33, 38))
     return [i in listed for i in range(layers)]
@@ -182,32 +172,26 @@ def window_per_layer(
 ) -> tuple[int | None, ...]:
     """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
 
-    The config's "layer_types" overrides the rule's pattern, but not the length of the windows. All are None if the
-    family has no rule, or the config no length. A `centred` window, of a bidirectional model, reaches half the stated
-    length to each side of the query. Raises ConfigError if "layer_types" names layers without attention.
+    The length is the rule's field of the config, or the rule's `missing` if there is no such field. The layers with a
+    window are those that the config's "layer_types" lists, else those of the rule's pattern. A `centred` window, of a
+    bidirectional model, reaches half the length, rounded down, to each side of the query. All are None without a rule,
+    if the rule's `switch` field is not true, and if the length is null or None. Raises ConfigError for a field that
+    cannot be read; "layer_types" is read even where there are no windows.
 
     Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
     if rule is None or not layers:
         return (None,) * layers
-    length = _window_length(rule, config)
+    length = None
+    if rule.switch is None or read_bool(config, rule.switch, False):
+        value = config.get(rule.field, rule.missing)  # null is not missing: it means no window
+        length = None if value is None else check_whole_number(value, rule.field, MAX_POSITIONS)
     listed = _listed_windows(config, layers)
     if length is None:
         return (None,) * layers
     length = length // 2 * 2 + 1 if centred else length
     windowed = rule.layers(config, layers) if listed is None else listed
     return tuple(length if has_window else None for has_window in windowed)
-
-
-def _window_length(rule: WindowRule, config: Config) -> int | None:
-    """The length of the config's windows in keys: its field, or the rule's `missing` if it has no such field.
-
-    None, for no windows, if the field is null, or if the rule's `switch` field is not true.
-    """
-    if rule.switch and not read_bool(config, rule.switch, False):
-        return None
-    value = config.get(rule.field, rule.missing)  # null is not missing: it means no window
-    return None if value is None else check_whole_number(value, rule.field, MAX_POSITIONS)
 
 
 def _listed_windows(config: Config, layers: int) -> list[bool] | None:

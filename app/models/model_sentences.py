@@ -63,11 +63,9 @@ def size_meanings() -> dict[str, str]:
 
 def reason_for_none(symbol: str) -> str:
     """Why a model has no vocabulary (`symbol` "V") or states no context length (any other symbol)."""
-    return (
-        _("No vocabulary: this model does not read text.")
-        if symbol == "V"
-        else _("The config states no context length.")
-    )
+    if symbol == "V":
+        return _("No vocabulary: this model does not read text.")
+    return _("The config states no context length.")
 
 
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
@@ -148,13 +146,27 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("QK norm: queries and keys are normalized before the scores.")
     if a.has_sinks:
         yield _("Attention sinks: each head has one more score, which takes part in the softmax and is then dropped.")
-    yield _norm_sentence(a).format(norm=a.norm)
+    norm_sentence = {
+        "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
+        "post": _("{norm} after each residual addition (post-norm)."),
+        "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
+        "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
+        "parallel": _(
+            "Attention and feed-forward block run in parallel on the normalized input of the layer ({norm})."
+        ),
+    }[a.norm_placement]
+    yield norm_sentence.format(norm=a.norm)
     if a.gated:
         yield _("Gated feed-forward block: three matrices (gate, up and down).")
     else:
         yield _("Feed-forward block without a gate: two matrices.")
     yield from _expert_sentences(a)
-    yield _lm_head_sentence(a)
+    if not a.has_lm_head:
+        yield _("No LM head is counted.")
+    elif a.tied_embeddings:
+        yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
+    else:
+        yield _("The LM head is a matrix of its own, separate from the token embedding.")
     yield _("Parameters are those of {model_class} in transformers.").format(model_class=a.model_class)
     left_out = _("This model also has {part}. Sheets leave that out, and the model is not run in PyTorch.")
     yield from (left_out.format(part=part) for part in a.not_modelled)
@@ -179,10 +191,11 @@ def _kv_heads_sentence(a: Architecture) -> str:
 
 
 def _window_sentence(a: Architecture) -> str:
-    """The sentence on sliding windows or chunks: of no layer, some or all.
+    """The sentence on sliding windows or chunks of the layers; if they differ in length, it states the widest.
 
-    If they differ, it states the widest; chunks come before windows. A window as long as the context length or longer
-    hides nothing, which the sentence says.
+    It is the first that is true: no layer has one; a layer has chunks; all windows are at least as long as the context
+    length, so that they hide nothing; windows reach to both sides, in how many layers and how far to each; windows in
+    all layers; windows in how many layers.
     """
     limits = [run.window or run.chunk for run in a.runs for _layer in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
@@ -304,19 +317,6 @@ def _score_sentences(a: Architecture) -> Iterator[str]:
         yield capped.format(cap=f"{a.score_softcap:g}")
 
 
-def _norm_sentence(a: Architecture) -> str:
-    """The sentence on the places of a layer's norms, with {norm} not filled in."""
-    return {
-        "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
-        "post": _("{norm} after each residual addition (post-norm)."),
-        "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
-        "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
-        "parallel": _(
-            "Attention and feed-forward block run in parallel on the normalized input of the layer ({norm})."
-        ),
-    }[a.norm_placement]
-
-
 def _expert_sentences(a: Architecture) -> Iterator[str]:
     """Yield the sentence on experts, with the shared ones if there are any; nothing for a model without experts."""
     if not a.has_experts:
@@ -339,18 +339,9 @@ def _expert_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _shared_experts(a: Architecture) -> int:
-    """How many experts every token uses."""
+    """How many experts every token uses: n_sh, or 1 without that size; 0 if no layer has shared experts."""
     has_shared = any("shared_experts" in kind.rows for kind in a.kinds)
     return a.all_sizes.get("n_sh", 1) if has_shared else 0
-
-
-def _lm_head_sentence(a: Architecture) -> str:
-    """The sentence on the LM head: none over the vocabulary, tied to the token embedding, or a separate matrix."""
-    if not a.has_lm_head:
-        return _("No LM head is counted.")
-    if a.tied_embeddings:
-        return _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
-    return _("The LM head is a matrix of its own, separate from the token embedding.")
 
 
 def bucket_name(bucket: Bucket, part: Summand) -> str:
@@ -394,8 +385,9 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
     """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
 
     The first is left out if the formula uses no equality of sizes, the second if all parameters are active; with an
-    untied LM head, it is followed by the number without the embedding table. The last says whether the longest input is
-    a factor.
+    untied LM head, it is followed by the number without the embedding table. The last names the products in which the
+    longest input is a factor, with the rows of their tables; without any, it says that it is none, and states the
+    context length if there is one.
     """
     if total.equalities:
         equalities = ", ".join(
@@ -423,7 +415,7 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
 
 
 def _active_sentence(a: Architecture) -> str:
-    """The sentence on the parameters that one token uses, by the number of shared experts, numbers not filled in."""
+    """The sentence on the parameters that one token uses, with no, one or several shared experts, not filled in."""
     shared = _shared_experts(a)
     if shared == 0:
         return _(

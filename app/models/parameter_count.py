@@ -95,7 +95,7 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
     """Every parameter tensor of the model: those of the base model outside its layers, of the layers, of the task head.
 
     Tied tensors are listed once; a tensor of the layers is listed once, with the number of layers that have it, times
-    its copies in a layer, as `instances`.
+    its copies in a layer, as `instances`. All names but those of the task head begin with the task head's prefix.
     """
     prefix, sizes = architecture.task_head.prefix, architecture.all_sizes
     return (
@@ -108,11 +108,10 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
     """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once.
 
-    `active` is the total with only the k of E experts that one token meets.
+    `other` counts what is outside the layers and neither embedding nor output head. `active` is the total with only the
+    k of E experts that one token meets.
     """
-    outside = Counter[str]()
-    for spec in architecture.outside_parameters:
-        outside[spec.bucket] += spec.count.size(architecture.all_sizes)
+    outside = _bucket_counts(architecture.outside_parameters, architecture.all_sizes)
     return ParameterCounts(
         embedding=outside["embedding"],
         output_head=outside["output_head"],
@@ -127,11 +126,10 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 
     Neighbours with equal counts share one entry, whose `count` is how many they are.
     """
-    sizes = architecture.all_sizes
-    by_kind = {kind.parameters: _bucket_counts(kind.parameters, sizes) for kind in stack.kinds}
+    by_kind = {kind.parameters: _bucket_counts(kind.parameters, architecture.all_sizes) for kind in stack.kinds}
     counted = [(by_kind[run.parameters], run.count) for run in stack.runs]
     return tuple(
-        LayerCounts(sum(count for _, count in group), *buckets)
+        LayerCounts(sum(count for _, count in group), *(buckets[bucket] for bucket in LAYER_BUCKETS))
         for buckets, group in groupby(counted, key=lambda pair: pair[0])
     )
 
@@ -139,8 +137,9 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
     """What `attention-shapes parameters --json` prints: totals by what they are for, then layers, then every tensor.
 
-    Neighbouring layers with equal counts share one entry. Shapes and symbols are in their stored order. For a tensor,
-    "count" is the numbers in one, and "layers" how often the model has it, so that their products add up to "total".
+    Neighbouring layers with equal counts share one entry, whose "total" is for one of them. A tensor's "shape" and
+    "symbols" are in their stored order, "count" is how many numbers one of it holds, and "layers" how often the model
+    has it, so that their products add up to the model's "total".
     """
     counts = parameter_counts(architecture)
     return {
@@ -153,21 +152,16 @@ def parameters_json(architecture: Architecture) -> dict[str, Any]:
             {"count": run.count, **{bucket: getattr(run, bucket) for bucket in LAYER_BUCKETS}, "total": run.total}
             for run in counts.layers
         ],
-        "tensors": [_tensor_json(parameter) for parameter in parameter_tensors(architecture)],
-    }
-
-
-def _tensor_json(parameter: Parameter) -> dict[str, Any]:
-    """One tensor as JSON: its name, its stored shape in symbols and numbers, and how many numbers one of it holds.
-
-    "layers" is how often the model has it, counting its copies in a layer.
-    """
-    return {
-        "name": parameter.name,
-        "symbols": [str(dim) for dim in parameter.spec.stored_shape],
-        "shape": list(parameter.stored_shape),
-        "count": parameter.count,
-        "layers": parameter.instances,
+        "tensors": [
+            {
+                "name": parameter.name,
+                "symbols": [str(dim) for dim in parameter.spec.stored_shape],
+                "shape": list(parameter.stored_shape),
+                "count": parameter.count,
+                "layers": parameter.instances,
+            }
+            for parameter in parameter_tensors(architecture)
+        ],
     }
 
 
@@ -201,9 +195,9 @@ def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> i
     return count * sizes["k"] // sizes["E"] if spec.routed else count
 
 
-def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """How many numbers these tensors of one layer hold, one total for each bucket in the order of LAYER_BUCKETS."""
-    counts = Counter[str]()
+def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> Counter[Bucket]:
+    """How many numbers these tensors, outside the layers or of one layer, hold in each bucket; 0 in all others."""
+    counts = Counter[Bucket]()
     for spec in parameters:
         counts[spec.bucket] += spec.count.size(sizes)
-    return tuple(counts[bucket] for bucket in LAYER_BUCKETS)
+    return counts

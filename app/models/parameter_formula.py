@@ -153,6 +153,10 @@ class _Writer:
     """Writes expressions in the sizes of one model, equal sizes under one name, and collects the equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
+        """Find the SYNONYMS that are equal in this model, and the products of HEADS_AND_WIDTHS that are equal to d.
+
+        The products are written with the synonyms' second names, each once.
+        """
         self.sizes = architecture.all_sizes
         self.equalities_used = dict[str, Equality]()
         self._renames = {
@@ -160,34 +164,24 @@ class _Writer:
             for first, second in SYNONYMS
             if first in self.sizes and self.sizes[first] == self.sizes.get(second)
         }
-        products = (self._rename(Expression.symbol(h) * Expression.symbol(w)) for h, w in HEADS_AND_WIDTHS)
+        pairs = ((Expression.symbol(heads), Expression.symbol(width)) for heads, width in HEADS_AND_WIDTHS)
+        products = ((heads * width).substitute(self._renames) for heads, width in pairs)
         self._as_wide_as_model = [
             product
             for product in dict.fromkeys(products)
             if product.symbols <= self.sizes.keys() and product.size(self.sizes) == self.sizes["d"]
         ]
 
-    def shorten(self, expression: Expression) -> Expression:
-        """The expression with equal sizes under one name, so that like terms add up; notes the equalities it uses."""
-        return sum((self._shorten_term(term) for term in expression.terms), ZERO)
-
-    def symbols(self, expression: Expression) -> str:
-        """The expression as text, the products with most symbols first: "4·d·d + 2·d"."""
-        return " + ".join(_with_dots(term) for term in sorted(expression.terms, key=_most_symbols_first))
-
-    def numbers(self, expression: Expression) -> str:
-        """The expression as text in the same order, each symbol as its number: "4·4096·4096 + 2·4096"."""
-        return in_numbers(self.symbols(expression), self.sizes)
-
     def bucket_sum(self, bucket: Bucket, parameters: Sequence[ParameterSpec]) -> BucketSum:
-        """All numbers in these tensors, added up in symbols, shortened, with how many of them a token meets."""
-        total = self.shorten(number_of_parameters(parameters))
-        active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
-        return BucketSum(bucket, total, self.symbols(total), self.numbers(total), total.size(self.sizes), active)
+        """All numbers in these tensors, added up in symbols and in numbers, with how many of them a token meets.
 
-    def _rename(self, expression: Expression) -> Expression:
-        """The expression with equal sizes under one name: H for G where they are equal."""
-        return expression.substitute(self._renames)
+        Equal sizes are put under one name first, so that like terms add up; the equalities used are noted. In the texts
+        the products with the most symbols come first: "4·d·d + 2·d", "4·4096·4096 + 2·4096".
+        """
+        total = sum((self._shorten_term(term) for term in number_of_parameters(parameters).terms), ZERO)
+        symbols = " + ".join(_with_dots(term) for term in sorted(total.terms, key=_most_symbols_first))
+        active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
+        return BucketSum(bucket, total, symbols, in_numbers(symbols, self.sizes), total.size(self.sizes), active)
 
     def _shorten_term(self, term: Term) -> Expression:
         """One term with equal sizes under one name, then with d for H·d_h if they are equal in this model.
@@ -199,7 +193,7 @@ class _Writer:
         for symbol in term.symbols:
             if symbol in self._renames:
                 self._note_equality(symbol, str(self._renames[symbol]))
-        product = self._rename(Expression((term,)))
+        product = Expression((term,)).substitute(self._renames)
         for heads in self._as_wide_as_model:
             folded = product.fold(heads, "d")
             if folded != product:
@@ -225,36 +219,28 @@ def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket
 
 
 def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
-    """Yield the layers of one stack, those with the same tensors in one summand, in the order of their first layer.
+    """Yield a summand for each kind of layer in a stack: multiplier·(attention + feed-forward + norms).
 
-    The multiplier is the stack's symbol ("L") if all its layers have the same tensors, else their number ("26").
-    """
-    for kind in stack.kinds:
-        multiplier = stack.spec.count if len(stack.kinds) == 1 else str(kind.layers)
-        yield _layer_summand(writer, kind.parameters, kind.layers, multiplier, stack.spec.decoder)
-
-
-def _layer_summand(
-    writer: _Writer, parameters: Sequence[ParameterSpec], layers: int, multiplier: str, decoder: bool
-) -> Summand:
-    """The summand of `layers` layers that all have these tensors: multiplier·(attention + feed-forward + norms).
-
-    A bucket of several terms is in brackets if there is another bucket; buckets without tensors are left out. The text
-    in symbols begins with `multiplier`, the one in numbers with `layers`; for a single layer, neither has a factor.
+    Layers with the same tensors are one kind; the kinds are in the order of their first layer. A bucket of several
+    terms is in brackets if there is another bucket; buckets without tensors are left out. The multiplier is the stack's
+    symbol ("L") if all its layers are of one kind, else their number ("26"); the text in numbers begins with their
+    number. If they are a single layer, neither text has a factor.
 
     Example: L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) for GPT-2
     """
-    by_bucket = {bucket: [spec for spec in parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
-    buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
-    return Summand(
-        buckets,
-        _times("" if layers == 1 else multiplier, [bucket.symbols for bucket in buckets]),
-        _times("" if layers == 1 else format_number(layers), [bucket.numbers for bucket in buckets]),
-        sum(bucket.count for bucket in buckets),
-        layers,
-        multiplier,
-        decoder,
-    )
+    for kind in stack.kinds:
+        by_bucket = {bucket: [spec for spec in kind.parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
+        buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
+        multiplier = stack.spec.count if len(stack.kinds) == 1 else str(kind.layers)
+        yield Summand(
+            buckets,
+            _times("" if kind.layers == 1 else multiplier, [bucket.symbols for bucket in buckets]),
+            _times("" if kind.layers == 1 else format_number(kind.layers), [bucket.numbers for bucket in buckets]),
+            sum(bucket.count for bucket in buckets),
+            kind.layers,
+            multiplier,
+            stack.spec.decoder,
+        )
 
 
 def _times(multiplier: str, sums: Sequence[str]) -> str:

@@ -188,7 +188,10 @@ class Layout:
 
 
 def inner_width(specs: ParameterSpecs) -> Expression:
-    """The inner width of a feed-forward block or of one expert: the rows of its last matrix, W_down."""
+    """The inner width of a feed-forward block or of one expert: the rows of its last matrix, W_down.
+
+    The gate of shared experts, a matrix that comes after it, is not part of the block.
+    """
     down = [spec for spec in specs if spec.kind == "matrix" and spec.part != ModelPart.SHARED_GATE][-1]
     return down.in_out_shape[-2]
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, QKNorm, Rotary
 from app.models.config_fields import Config, ConfigError, quoted, read_bool, read_positive_number
-from app.models.families import Family, RotaryRule, SoftcapRule
+from app.models.families.family import Family, RotaryRule
 from app.models.layer_patterns import window_per_layer
 from app.models.parameter_specs import ParameterSpecs, StackSpec, TaskHead, condition_met
 from app.models.recognition import check_supported_values, find_family, find_flags, find_text_part, task_suffix
@@ -29,15 +29,15 @@ MAX_CONFIG_BYTES = 1_000_000
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
-    """Read the text of a config.json; raises ConfigError, with one sentence on what to change.
-
-    `name` is what the architecture is called.
-    """
+    """The Architecture, called `name`, of the text of a config.json; raises ConfigError, which says what to change."""
     return build_architecture(parse_config(text), name)
 
 
 def parse_config(text: str | bytes) -> object:
-    """Parse the text of a config.json; raises ConfigError if it is longer than MAX_CONFIG_BYTES or not JSON."""
+    """The JSON value in the text of a config.json, object or not; its sizes are not checked.
+
+    Raises ConfigError if the text is longer than MAX_CONFIG_BYTES, not JSON, or nested too deeply to be parsed.
+    """
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
         raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
@@ -48,20 +48,32 @@ def parse_config(text: str | bytes) -> object:
 
 
 def build_architecture(config: object, name: str = "this model") -> Architecture:
-    """Build the Architecture that an already parsed config.json describes; of a multimodal one, its text part.
+    """Build the Architecture, called `name`, that a parsed config.json describes; of a multimodal one, its text part.
 
-    `name` becomes the Architecture's name. Rotary positions, window and chunk are those of the first layer, d_ff that
-    of a feed-forward block in it. Raises ConfigError for anything that cannot be read, such as an unknown family, a
-    missing size, and query heads that cannot share the key/value heads evenly.
+    The row of the config's family says which fields state the sizes and flags, and what a missing field means; only in
+    a text part may the five sizes of the row's `text_part_defaults` be missing, too. The tensors are those of the row's
+    layout whose conditions the flags meet. Rotary positions, window and chunk are those of the first layer, d_ff that
+    of a feed-forward block in it, so the layers are worked out before the sizes.
+
+    A model is causal if its family is or the config makes it a decoder, unless the config makes it bidirectional. It
+    has a KV cache if its family has one or the config makes it a decoder, but only if it is causal or has a decoder. It
+    has a final norm unless its placement is "post" or a flag takes the norm away. It has a `width_rule` only with gated
+    feed-forward blocks.
+
+    Raises ConfigError for anything that cannot be read, such as an unknown family or a missing size, and for query
+    heads that cannot share the key/value heads evenly.
     """
     model = _recognize(config)
-    family = model.family
-    defaults = family.text_part_defaults if model.is_text_part else {}  # only a text part falls back on these
-    reader = SizeReader(model.config, family.sizes, model.flags, defaults)
+    part, family = model.config, model.family
+    defaults = family.text_part_defaults if model.is_text_part else {}
+    reader = SizeReader(part, family.sizes, model.flags, defaults)
     # Layers first: whether the first of them has experts decides what d_ff means.
     stacks = _stacks(model, reader)
     first_layer = stacks[0].runs[0]
-    reader.flags |= _flags_of_sizes(family, reader, first_layer)
+    if any(spec.routed for spec in first_layer.parameters):
+        reader.flags |= {"first_moe"}
+    if "d_emb" in family.sizes and reader.required("d_emb") != reader.required("d"):
+        reader.flags |= {"narrow_embedding"}
     flags = reader.flags
     d, H, G, d_h, d_v, d_ff = (reader.required(symbol) for symbol in MAIN_SYMBOLS[:6])
     if H % G:
@@ -77,6 +89,10 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
     has_rms = qk_norm not in ("", "layer-norm")
     norm_placement = _first_met(family.norm_placement, flags, "pre")
     position_bias = _first_met(family.position_bias, flags, "")
+    softcap = None if family.softcap == "never" else part.get("attn_logit_softcapping", family.softcap)
+    not_modelled = [_(noun) for condition, noun in family.not_modelled.items() if condition_met(condition, flags)]
+    if qk_norm == "layer-norm":
+        not_modelled.append(_("LayerNorm on queries and keys"))
     return Architecture(
         name=name,
         family=model.model_type,
@@ -93,16 +109,16 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
         tied_embeddings="tied" in flags,
         biases="".join(letter for letter in "qkvo" if letter in flags),
         qk_norm=qk_norm,
-        qk_norm_eps=read_positive_number(model.config, "rms_norm_eps", 1e-6) if has_rms else None,
+        qk_norm_eps=read_positive_number(part, "rms_norm_eps", 1e-6) if has_rms else None,
         rotary=first_layer.rotary,
         window=first_layer.window,
         chunk=first_layer.chunk,
-        initializer_range=read_positive_number(model.config, "initializer_range", 0.02),
+        initializer_range=read_positive_number(part, "initializer_range", 0.02),
         usable_positions=_usable_positions(family, flags, reader),
         fixed_tokens=reader.required(family.fixed_tokens) if family.fixed_tokens else None,
         input=family.input,
-        score_scale=family.scale(model.config, d_h, flags),
-        score_softcap=_softcap(model.config, family.softcap),
+        score_scale=family.scale(part, d_h, flags),
+        score_softcap=None if softcap is None else read_positive_number(part, "attn_logit_softcapping", softcap),
         position_bias=position_bias,
         alibi_slopes=family.alibi_slopes(H) if position_bias == "alibi" else (),
         norm=family.norm,
@@ -111,7 +127,7 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
         embedding_scale=family.embedding_scale,
         scales_residuals=family.scales_residuals,
         scales_queries="temperature" in flags,
-        not_modelled=_not_modelled(family, flags, qk_norm),
+        not_modelled=tuple(not_modelled),
         model_class=model.model_class,
         has_kv_cache=(family.kv_cache or "decoder" in flags) and generates,
         extra=_extra_sizes(family, reader, (*base_parameters, *head_parameters), stacks),
@@ -146,9 +162,15 @@ class _Recognized:
 def _recognize(config: object) -> _Recognized:
     """Find a config's text part, its family, the class to count and its flags.
 
-    Notes say that only a text part is read, or that another class is counted than the one stated; the class that the
-    text part of a multimodal config states is ignored. A list of labels is replaced by their number. Raises ConfigError
-    if it is no JSON object, has no known family, or has fields that no layout has tensors for.
+    The class is the first that "architectures" names, if its name ends in a task of the family's layout; otherwise, and
+    for a text part of a multimodal config, whose "architectures" is ignored, the family's usual class. Notes say that
+    only a text part is read, and if a stated class is not counted, which one is. An object of labels in "id2label" is
+    replaced by their number, null for none. The flags are those of the family's row and of the class's task head, and
+    "tied" if the LM head is the token embedding: as "tie_word_embeddings" says, else by the family's default, and not
+    at all in a family that is never tied.
+
+    Raises ConfigError if the config is no JSON object, has no known family, or has fields that no layout has tensors
+    for.
     """
     if not isinstance(config, dict):
         raise ConfigError(_("A config.json holds one JSON object with the model’s sizes: paste all of it."))
@@ -158,55 +180,26 @@ def _recognize(config: object) -> _Recognized:
     check_supported_values(part)
     if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         part = {**part, "id2label": len(part["id2label"]) or None}
-    stated = None if is_text_part else _stated_class(part)
-    model_class, task_head = _counted_class(stated, family)
-    if stated and model_class != stated:
+    architectures = None if is_text_part else part.get("architectures")
+    first = architectures[0] if isinstance(architectures, list) and architectures else None
+    stated, task_heads = first if isinstance(first, str) else "", family.layout.task_heads
+    suffix = task_suffix(stated, task_heads)
+    model_class = stated if suffix else family.model_class
+    task_head = task_heads[suffix or task_suffix(model_class, task_heads) or next(iter(task_heads))]
+    if stated and stated != model_class:
         note = _("{stated} is not counted here: {counted} is.")
         notes = (*notes, note.format(stated=quoted(stated), counted=model_class))
-    flags = frozenset(find_flags(part, family)) | task_head.flags | _tied_flag(part, family)
-    return _Recognized(part, model_type, family, is_text_part, notes, model_class, task_head, flags)
-
-
-def _stated_class(config: Config) -> str | None:
-    """The first class that "architectures" names; None if it names none."""
-    stated = config.get("architectures")
-    return stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else None
-
-
-def _counted_class(stated: str | None, family: Family) -> tuple[str, TaskHead]:
-    """The class whose parameters are counted, and its task head in the family's layout.
-
-    It is the stated class if its name ends in a task that the layout has; otherwise, and for None, the family's usual
-    class.
-    """
-    task_heads = family.layout.task_heads
-    suffix = task_suffix(stated, task_heads) if stated else None
-    if stated and suffix:
-        return stated, task_heads[suffix]
-    return family.model_class, task_heads[task_suffix(family.model_class, task_heads) or next(iter(task_heads))]
-
-
-def _tied_flag(config: Config, family: Family) -> frozenset[str]:
-    """{"tied"} if the LM head is the token embedding again, by the config or else by the family's rule.
-
-    Otherwise no flag. A family that is never tied ignores the config.
-    """
-    tied = family.tied != "never" and read_bool(config, "tie_word_embeddings", family.tied)
-    return frozenset({"tied"} if tied else ())
-
-
-def _flags_of_sizes(family: Family, reader: SizeReader, first_layer: LayerRun) -> set[str]:
-    """{"first_moe"} if the first layer has experts, and "narrow_embedding" if the embedding is not as wide as d."""
-    narrow = "d_emb" in family.sizes and reader.required("d_emb") != reader.required("d")
-    flags = {"first_moe": any(spec.routed for spec in first_layer.parameters), "narrow_embedding": narrow}
-    return {name for name, holds in flags.items() if holds}
+    flags = find_flags(part, family) | task_head.flags
+    if family.tied != "never" and read_bool(part, "tie_word_embeddings", family.tied):
+        flags |= {"tied"}
+    return _Recognized(part, model_type, family, is_text_part, notes, model_class, task_head, frozenset(flags))
 
 
 def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
-    """The stacks of layers, without the decoder's if the task head uses only the encoder.
+    """The stacks of layers of the family's layout, without the decoder's if the task head uses only the encoder.
 
-    Neighbouring layers that are alike are joined into a run. Windows are those that the config states for L layers, so
-    a stack with another number of layers has none.
+    Neighbouring layers with the same tensors, window, chunk and rotary positions are joined into a run. Windows and
+    chunks are those that the config states for L layers, so a stack with another number of layers has none.
     """
     family, L = model.family, reader.required("L")
     is_bidirectional = not family.causal or "bidirectional" in model.flags
@@ -224,15 +217,17 @@ def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
 def _layers(
     spec: StackSpec, model: _Recognized, reader: SizeReader, limits: Sequence[int | None]
 ) -> Iterator[LayerRun]:
-    """Yield every layer of a stack, each as a run of one; `limits` has the window or chunk of each layer.
+    """Yield every layer of a stack, first to last, each as a run of one.
 
-    A layer's tensors depend on the model's flags and on three that only layers have: "first", "moe" and "cross".
+    `limits` has the window of each layer, or its chunk if the family's WindowRule is `chunked`. A layer has the tensors
+    of the stack whose conditions are met by the model's flags and by three that only layers have: "first", "moe" if the
+    family's pattern gives it experts, and "cross" if it gives it cross attention.
     """
     family, config, count = model.family, model.config, len(limits)
 
     @cache
     def parameters(*of_layer: bool) -> ParameterSpecs:
-        """The tensors of a layer that is the first, has experts, or has cross attention."""
+        """The tensors of a layer; the three answers say whether it is the first, has experts, has cross attention."""
         flags = (flag for flag, holds in zip(("first", "moe", "cross"), of_layer, strict=True) if holds)
         return _existing(spec.parameters, model.flags.union(flags))
 
@@ -255,9 +250,10 @@ def _extra_sizes(
 ) -> dict[str, int]:
     """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
 
-    Experts add k, the decoder of an encoder-decoder H_dec, d_h_dec, L_dec and P_dec, and an input of a fixed length
-    what that is worked out from: the side I of an image and its patches, or the frames of sound. Raises ConfigError if
-    one of them is missing, and if k > E.
+    `outside` are the tensors outside the layers. Experts add k, the decoder of an encoder-decoder H_dec, d_h_dec, L_dec
+    and P_dec, and an input of a fixed length what that is worked out from: I and n_side of an image, or the frames of
+    sound. Of these, only the symbols that the family's row has are taken. Raises ConfigError if one of them is missing,
+    and if k > E.
     """
     parameters = [*outside, *(spec for stack in stacks for kind in stack.kinds for spec in kind.parameters)]
     symbols = {symbol for parameter in parameters for symbol in parameter.symbols}
@@ -276,7 +272,10 @@ def _extra_sizes(
 
 
 def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader) -> int | None:
-    """Rows of the position table without unused ones; None without a table, ConfigError if no row is left."""
+    """The rows of the position table, less the family's `unused_positions`; ConfigError if none is left.
+
+    None without a table: if the family has none, or the flags don't meet its `position_table_when`.
+    """
     if family.position_rows is None or not condition_met(family.position_table_when, flags):
         return None
     rows = reader.required(family.position_rows)
@@ -290,8 +289,8 @@ def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[
     """The rotary positions of each layer of a stack, whose windows are given; None for a layer that rotates nothing.
 
     All are None if the family has no RotaryRule, or the model's flags don't meet its `when`. Layers with a window have
-    another base if the rule has a default for it. The rule may name the layers that rotate, or only those with a
-    window, if there are any.
+    another base if the rule has a `default_local_theta`. The layers that rotate are those of the rule's pattern, all
+    without one; but if the rule is `windowed_only` and any layer has a window, they are the layers with a window.
     """
     rule, config = model.family.rotary, model.config
     if rule is None or not condition_met(rule.when, model.flags):
@@ -309,10 +308,12 @@ def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[
 def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: bool) -> Rotary:
     """The rotary positions of the layers with a window if `local`, else those of the others.
 
-    Base and scaling are the config's. The rotated numbers of a head are the config's share of the rule's width, rounded
-    down, from 1 to all of it. What the config lacks is the rule's default; layers with a window have no scaling unless
-    the config states it for them or the rule says `scaled_locally`. Raises ConfigError for a scaling that is no object,
-    and for a base or share that is no number above 0.
+    Scaling is the config's `rope_settings`, or the object in it for this kind of layers ("sliding_attention" or
+    "full_attention"). Without such an object, layers with a window have no scaling unless the rule says
+    `scaled_locally`. The base is "rope_theta" in the scaling, else the rule's field in the config, else the rule's
+    default. The share of the rule's width that is rotated comes likewise from "partial_rotary_factor" in the scaling,
+    the rule's field, or its default; width times share is rounded down, and is from 1 to the whole width. Raises
+    ConfigError for a scaling that is no object, and for a base or share that is no number above 0.
     """
     # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
     # for each kind; older files keep base and scaling apart.
@@ -329,22 +330,6 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
     return Rotary(theta, width, settings, condition_met(rule.adjacent, model.flags))
 
 
-def _softcap(config: Config, rule: SoftcapRule | None) -> float | None:
-    """The c of c·tanh(scores/c): from the config, else the rule's default; None if null or without a rule."""
-    if rule is None or config.get("attn_logit_softcapping", rule.default) is None:
-        return None
-    return read_positive_number(config, "attn_logit_softcapping", rule.default)
-
-
 def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: Answer) -> Answer:
     """The answer to the first condition that the flags meet; `default` if they meet none."""
     return next((answer for condition, answer in answers.items() if condition_met(condition, flags)), default)
-
-
-def _not_modelled(family: Family, flags: frozenset[str], qk_norm: QKNorm) -> tuple[str, ...]:
-    """The parts of attention that a run cannot compute, as noun phrases.
-
-    First those of the family whose conditions are met, then LayerNorm on queries and keys, if the model has that.
-    """
-    parts = (_(part) for condition, part in family.not_modelled.items() if condition_met(condition, flags))
-    return (*parts, *([_("LayerNorm on queries and keys")] if qk_norm == "layer-norm" else []))

@@ -6,16 +6,10 @@ import re
 from collections.abc import Iterable
 
 from app.models.config_fields import Config, ConfigError, quoted, read_bool
-from app.models.families import (
-    FAMILIES,
-    FAMOUS,
-    REFUSED,
-    SUPPORTED_VALUES,
-    TEXT_PART_FAMILIES,
-    TEXT_PART_FIELDS,
-    Family,
-    Flag,
-)
+from app.models.families import FAMILIES, FAMOUS
+from app.models.families.family import Family
+from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
+from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
 from app.translation import gettext as _
 
 MAX_NESTING = 3
@@ -28,8 +22,8 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
     """The part of a multimodal config that describes its language model, with a note that says so.
 
     Any other config is returned as it is, with no notes. A text part inside a text part is followed, with a note for
-    each; a third level raises ConfigError. A part without a model_type gets the one that belongs to the outer config's
-    model_type, and a part without tie_word_embeddings gets the outer one.
+    each; a third level raises ConfigError. A part without a model_type gets the one that TEXT_PART_FAMILIES has for the
+    outer config's, if any, and a part without tie_word_embeddings gets the outer one.
     """
     notes: tuple[str, ...] = ()
     for _level in range(MAX_NESTING):
@@ -77,31 +71,26 @@ def check_supported_values(config: Config) -> None:
 
 
 def find_flags(config: Config, family: Family) -> set[str]:
-    """The names of all flags of the family's row that hold for this config, by its fields and their defaults.
+    """The names of all flags of the family's row that hold for this config.
 
-    They are decided in the row's order, since a default may name an earlier flag. Raises ConfigError for a field that
-    cannot be read as yes or no.
+    The first of a flag's fields that the config has decides: its value, by the flag's test if it has one, else as true
+    or false; for null, the flag's `null`, or its default without one. If the config has none of the fields, the default
+    decides, which may be the name of another flag: that is true if the other one is earlier in the row and holds.
+    Raises ConfigError for a value that cannot be read as yes or no.
     """
     flags = set[str]()
     for names, rule in family.flags.items():
-        if _flag_holds(rule, config, flags):
+        default = rule.default in flags if isinstance(rule.default, str) else rule.default
+        field = next((field for field in rule.fields.split() if field in config), None)
+        if field is None:
+            holds = default
+        elif config[field] is None:
+            holds = default if rule.null is None else rule.null
+        else:
+            holds = rule.test(config[field], field) if rule.test else read_bool(config, field, default)
+        if holds:
             flags.update(names.split())
     return flags
-
-
-def _flag_holds(rule: Flag, config: Config, earlier: set[str]) -> bool:
-    """Whether one flag holds: by the first of its fields that the config has, else by its default.
-
-    If that field is null, by the rule for null if there is one, else by the default. `earlier` are the flags of the row
-    that hold so far, for a default that names one of them. Raises ConfigError for a value it cannot read.
-    """
-    default = rule.default in earlier if isinstance(rule.default, str) else rule.default
-    field = next((field for field in rule.fields.split() if field in config), None)
-    if field is None:
-        return default
-    if config[field] is None:
-        return default if rule.null is None else rule.null
-    return rule.test(config[field], field) if rule.test else read_bool(config, field, default)
 
 
 def task_suffix(class_name: str, suffixes: Iterable[str]) -> str | None:

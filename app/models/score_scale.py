@@ -77,10 +77,10 @@ def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSc
 
 
 def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """m²/√d_h for DeepSeek's YaRN-scaled models, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
+    """m²/√d_h for DeepSeek's models with scaled RoPE, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
 
     m is 1 for a factor up to 1. The two numbers are in "rope_scaling" (Peng et al., arXiv:2309.00071; DeepSeek-AI,
-    arXiv:2405.04434); without mscale_all_dim, or with 0, the scale is 1/√d_h.
+    arXiv:2405.04434). RoPE counts as scaled with any type there but "default", and with an mscale_all_dim other than 0.
     """
     scaling = rope_settings(config)
     is_scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
@@ -106,8 +106,8 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 def rope_settings(config: Config) -> dict[str, Any]:
     """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters"; empty without either.
 
-    Phi-3's files state "original_max_position_embeddings" outside them; as in transformers, it is then added to them.
-    Raises ConfigError if they are no object.
+    Phi-3's files state "original_max_position_embeddings" outside them; as in transformers, that then replaces the one
+    in them, unless they are empty. Raises ConfigError if they are no object.
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(settings, dict):

@@ -82,7 +82,8 @@ class SizeSpec:
 def parse_size_spec(text: str) -> SizeSpec:
     """Parse '[condition?] [field ...] [= rule] [, null rule]'; the rule for null is by default the one for absence.
 
-    A rule for absence that is left out is None: then the config has to state the size.
+    A condition that is left out is "", which any flags meet; a rule for absence that is left out is None: then the
+    config has to state the size.
 
     Example: "head_dim = 128, null d/H" -> fields ("head_dim",), if_absent 128, if_null d/H
     """
@@ -128,13 +129,17 @@ class SizeReader:
         self._sizes: dict[str, int | None] = {}
 
     def size(self, symbol: str) -> int | None:
-        """The size of a symbol; None if this model has no such size.
+        """The size of a symbol; None if it has no spec whose condition is met, or a rule says "none".
 
-        Raises ConfigError if the config should state it and does not, or states something that is no size.
+        It is read at the first call, which notes where it came from. Raises ConfigError if the config should state it
+        and does not, or states something that is no size.
         """
         if symbol not in self._sizes:
             spec = self._spec(symbol)
-            self._sizes[symbol] = None if spec is None else self._read(symbol, spec)
+            source = None if spec is None else self._read(symbol, spec)
+            if source is not None:
+                self.sources[symbol] = source
+            self._sizes[symbol] = None if source is None else source.value
         return self._sizes[symbol]
 
     def required(self, symbol: str) -> int:
@@ -150,38 +155,36 @@ class SizeReader:
         specs = map(parse_size_spec, (texts,) if isinstance(texts, str) else texts)
         return next((spec for spec in specs if condition_met(spec.condition, self.flags)), None)
 
-    def _read(self, symbol: str, spec: SizeSpec) -> int | None:
-        """Find a size by one spec, and note its source; None if a rule says that there is none.
+    def _read(self, symbol: str, spec: SizeSpec) -> SizeSource | None:
+        """Find a size by one spec, with its source; None if a rule says that there is none.
 
-        The first field that is not null states it. Otherwise the rule for null counts if a field is null, and the rule
-        for absence if the config has none of the fields. Without a rule it is the reader's default, or a ConfigError.
+        The first field that is not null states it, and must hold a whole number from 1 to the maximum for the symbol.
+        Otherwise the rule for null counts if a field is null, of which the source then names the first alone, and the
+        rule for absence if the config has none of the fields. Without a rule it is the reader's default for the symbol.
+        Raises ConfigError if there is none, for a field with another value, and if a rule cannot be worked out.
         """
         for name in spec.fields:
             value = self.config.get(name)
             if value is not None:
                 size = check_whole_number(value, name, MAX_BY_SYMBOL.get(symbol, MAX_SIZE))
-                return self._record(symbol, size, spec.fields, name)
+                return SizeSource(symbol, size, name, fields=spec.fields)
         null_field = next((name for name in spec.fields if name in self.config), None)
         rule = spec.if_null if null_field else spec.if_absent
         if rule is None:
             if symbol not in self.defaults:
                 raise self._not_stated(symbol)
-            return self._record(
-                symbol,
-                self.defaults[symbol],
-                spec.fields,
-            )
+            return SizeSource(symbol, self.defaults[symbol], None, fields=spec.fields)
         if rule.amount is None:
             return None
+        fields = (null_field,) if null_field else spec.fields
         size = self._by_rule(rule.amount, rule, spec)
-        if null_field:
-            return self._record(symbol, size, (null_field,), rule=rule.text, is_null=True)
-        return self._record(symbol, size, spec.fields, rule=rule.text)
+        return SizeSource(symbol, size, None, rule.text, is_null=null_field is not None, fields=fields)
 
     def _by_rule(self, amount: Expression, rule: SizeRule, spec: SizeSpec) -> int:
-        """Compute a size from others: `amount`, divided by the rule's divisor if it has one.
+        """Compute a size from others: `amount`, which is the rule's, divided by the rule's divisor if it has one.
 
-        Raises ConfigError for a remainder, unless the rule rounds down, and for a quotient below 1.
+        Raises ConfigError if the model lacks one of the other sizes, for a remainder, unless the rule rounds down, and
+        for a quotient below 1; for these two, the message advises to add the spec's first field, if it has any.
         """
         size = amount.size({symbol: self.required(symbol) for symbol in sorted(amount.symbols)})
         if not rule.divisor:
@@ -191,25 +194,10 @@ class SizeReader:
             problem = _("{count:,} {units} do not divide {size:,} evenly: change one of them.")
             if spec.fields:
                 problem = _('{count:,} {units} do not divide {size:,} evenly: add "{field}".')
-            units, field = (
-                _(UNIT_NAMES[rule.divisor]) if rule.divisor in UNIT_NAMES else rule.divisor,
-                spec.fields[0] if spec.fields else "",
-            )
+            units = _(UNIT_NAMES[rule.divisor]) if rule.divisor in UNIT_NAMES else rule.divisor
+            field = spec.fields[0] if spec.fields else ""
             raise ConfigError(problem.format(count=divisor, units=units, size=size, field=field))
         return size // divisor
-
-    def _record(
-        self,
-        symbol: str,
-        size: int,
-        fields: tuple[str, ...],
-        field: str | None = None,
-        rule: str = "",
-        *,
-        is_null: bool = False,
-    ) -> int:
-        self.sources[symbol] = SizeSource(symbol, size, field, rule, is_null, fields)
-        return size
 
     def _not_stated(self, symbol: str) -> ConfigError:
         """The ConfigError that says which size is missing and which field to add.

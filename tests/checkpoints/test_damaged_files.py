@@ -113,7 +113,7 @@ def peak_bytes() -> int:
 def use(path: Path) -> None:
     """Open a checkpoint and read all kinds of things from it."""
     checkpoint = open_checkpoint(path, [path.parent])
-    checkpoint.stored(None), checkpoint.layer_weights(1), checkpoint.head_weights(0, 1), checkpoint.final_norm()
+    checkpoint.layer_weights(1), checkpoint.head_weights(0, 1), checkpoint.final_norm(), checkpoint.output_rows()
     checkpoint.embedding_rows([1, 5])
 
 

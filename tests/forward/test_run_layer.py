@@ -23,13 +23,13 @@ from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError, listing
 from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, program
-from app.forward.run import HeadRun, execute, run_head
-from app.machine.work_queue import THE_APP, Client
+from app.forward.run import execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.sheets.variant import Variant
 from app.topics.attention_layer import ATTENTION_LAYER
 from app.topics.registry import sizes_for, topic_for
+from tests.helpers.fake_runner import RunnerInThisProcess
 from tests.helpers.shipped import LIBRARY
 
 LAYER = "attention-layer"
@@ -345,13 +345,6 @@ def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
         run_head(GPT2, 5, topic="growth")
     with pytest.raises(ForwardError, match="from 0 to 3"):
         run_head(GPT2, 5, topic=LAYER, head=4)
-
-
-class RunnerInThisProcess:
-    """A runner without a child: the forward pass in this process."""
-
-    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
-        return run_head(architecture, tokens, **options)
 
 
 def sheet_of_a_layer(**changes: Any) -> Variant:

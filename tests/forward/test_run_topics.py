@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 import torch
@@ -13,11 +12,11 @@ from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError
 from app.forward.memory_needed import bytes_needed
 from app.forward.program import check_modelled, program
-from app.forward.run import HeadRun, execute, run_head
-from app.machine.work_queue import THE_APP, Client
+from app.forward.run import execute, run_head
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS, refusal
+from tests.helpers.fake_runner import RunnerInThisProcess
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
@@ -93,13 +92,6 @@ def test_what_no_line_computes_is_refused() -> None:
         run_head(LIBRARY.model("t5-small").architecture, 20, topic="cross-attention", decoder_tokens=0)
     with pytest.raises(ForwardError, match="encoder-decoder"):
         run_head(LIBRARY.model("gpt2").architecture, 20, topic="cross-attention")
-
-
-class RunnerInThisProcess:
-    """A runner without a child: the forward pass in this process."""
-
-    def run(self, architecture: Architecture, tokens: int, *, client: Client = THE_APP, **options: Any) -> HeadRun:
-        return run_head(architecture, tokens, **options)
 
 
 @pytest.mark.parametrize("topic", TOPICS_TO_RUN)

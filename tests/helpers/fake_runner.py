@@ -1,4 +1,4 @@
-"""A runner of heads that loads no torch."""
+"""Runners of heads without a child process: one that loads no torch, and one that runs heads in this process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,19 @@ from typing import Any
 from app.forward.hidden_states import Report
 from app.forward.process import HeadRunner
 from app.forward.real_head import RealHead
-from app.forward.run import HEAD_RUNS, HeadRun
+from app.forward.run import HEAD_RUNS, HeadRun, run_head
 from app.models.architecture import Architecture
 from tests.helpers.real_heads import made_up_head
+
+
+class RunnerInThisProcess(HeadRunner):
+    """Runs heads without a child, so that nothing can stop them: `check` is not called."""
+
+    def run(
+        self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
+    ) -> HeadRun:
+        """Run `run_head` at once."""
+        return run_head(architecture, tokens, **options)
 
 
 class FakeRunner(HeadRunner):

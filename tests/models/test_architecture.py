@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import MAX_SIZE, ConfigError
-from app.models.families import REFUSED
+from app.models.families.unsupported import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import build_architecture, read_config
 from app.shapes.table import TensorTable

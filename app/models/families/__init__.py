@@ -11,27 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from app.models.families.encoders import ENCODER_FAMILIES
-from app.models.families.family import Family, Flag, RotaryRule, SoftcapRule
+from app.models.families.family import Family
 from app.models.families.gpt import GPT_FAMILIES
 from app.models.families.llama import LLAMA_FAMILIES
 from app.models.families.moe import MOE_FAMILIES
-from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
-from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
 from app.models.parameter_specs import NEVER
 from app.models.size_specs import parse_size_spec
-
-__all__ = [
-    "FAMILIES",
-    "FAMOUS",
-    "REFUSED",
-    "SUPPORTED_VALUES",
-    "TEXT_PART_FAMILIES",
-    "TEXT_PART_FIELDS",
-    "Family",
-    "Flag",
-    "RotaryRule",
-    "SoftcapRule",
-]
 
 # Every row by its model_type.
 FAMILIES: Mapping[str, Family] = {**LLAMA_FAMILIES, **MOE_FAMILIES, **GPT_FAMILIES, **ENCODER_FAMILIES}
@@ -44,16 +29,13 @@ _DERIVED_FLAGS = {"tied", "first", "moe", "cross", "first_moe", "narrow_embeddin
 _FLAGS_READ = {"q", "k", "v", "o", "qk_norm", "decoder", "bidirectional", "temperature"}
 
 
-def _flags_set(family: Family) -> Iterator[str]:
-    """Yield the flags that a family's row or a task head of its layout can set."""
-    for names in family.flags:
-        yield from names.split()
-    for task_head in family.layout.task_heads.values():
-        yield from task_head.flags
-
-
 def _conditions(family: Family) -> Iterator[str]:
-    """Yield every condition on flags in a family's row and in its layout; one may name several flags."""
+    """Yield every condition on flags in a family's row and in its layout; one may name several flags, or none ("").
+
+    In the row these are when there is a position table, a position bias, RoPE and its adjacent pairs, where norms are,
+    what is not modelled, which size spec counts, and the flags that are defaults of others. In the layout they are when
+    blocks are gated, and when each tensor exists: outside the layers, in them, and in the task heads.
+    """
     layout = family.layout
     yield from (layout.gated, family.position_table_when)
     yield from (*family.position_bias, *family.norm_placement, *family.not_modelled)
@@ -68,13 +50,18 @@ def _conditions(family: Family) -> Iterator[str]:
 
 
 def check_flags(families: Mapping[str, Family]) -> None:
-    """Raise ValueError for a misspelt flag: one that a condition asks for and no row sets, or that nothing asks for.
+    """Raise ValueError for a misspelt flag: one that a family asks for and none sets, or sets and none asks for.
 
-    A flag counts as set if any of the families sets it, and as asked for if any asks for it.
+    The message names the first such family and its misspelt flags. A flag counts as set if the row of any of the
+    families, or a task head of its layout, sets it, or if it is in _DERIVED_FLAGS; as asked for if any of their
+    conditions names it, or if it is in _FLAGS_READ.
     """
     words = {name: " ".join(_conditions(family)).split() for name, family in families.items()}
     asked = {name: {word.removeprefix("!") for word in of_family} for name, of_family in words.items()}
-    set_by = {name: set(_flags_set(family)) for name, family in families.items()}
+    set_by = {
+        name: {*" ".join(family.flags).split()}.union(*(head.flags for head in family.layout.task_heads.values()))
+        for name, family in families.items()
+    }
     known, used = _DERIVED_FLAGS.union(*set_by.values()), _FLAGS_READ.union(*asked.values())
     for name in families:
         if misspelt := (asked[name] - known) | (set_by[name] - used):

@@ -119,24 +119,10 @@ CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
 }
 
 
-@dataclass(frozen=True)
-class GgufRule:
-    """What llama.cpp's converter made of a family: the model_type of its config, and whether it permutes Q and K.
-
-    With `permutes`, the rows of W_Q and W_K are reordered in each head, so that the two numbers that RoPE rotates
-    together are neighbours.
-    """
-
-    model_type: str
-    permutes: bool
-
-
-# By `general.architecture`.
-GGUF_RULES: Mapping[str, GgufRule] = {
-    "llama": GgufRule("llama", permutes=True),
-    "qwen2": GgufRule("qwen2", permutes=False),
-    "qwen3": GgufRule("qwen3", permutes=False),
-}
+# The families whose GGUF files can be read, by `general.architecture`, which is also the model_type of their config,
+# and whether llama.cpp's converter permutes them: it reorders the rows of W_Q and W_K in each head, so that the two
+# numbers that RoPE rotates together are neighbours.
+GGUF_FAMILIES: Mapping[str, bool] = {"llama": True, "qwen2": False, "qwen3": False}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from app.models.families.family import (
     ALL_BIASES,
+    MULTI_HEAD,
     POST_NORM,
     PRE_NORM,
     YES,
@@ -14,12 +15,12 @@ from app.models.families.family import (
     Flag,
     RotaryRule,
     default_sizes,
-    differs_from,
+    differs_from_128,
     has_word,
     is_positive,
     names_gated_activation,
 )
-from app.models.layer_patterns import WindowRule, all_but_first_of_every
+from app.models.layer_patterns import WindowRule, all_but_every
 from app.models.layouts import encoder_decoders, encoders
 from app.models.score_scale import disentangled, unscaled
 from app.models.size_specs import SizeSpecs
@@ -28,13 +29,7 @@ from app.translation import N_
 _BERT = Family(
     encoders.BERT,
     "BertForMaskedLM",
-    {
-        "G": "= H",
-        "d_h": "= d/H",
-        "C": "max_position_embeddings = 512",
-        "P": "= C",
-        "T": "type_vocab_size = 2",
-    },
+    {**MULTI_HEAD, "C": "max_position_embeddings = 512", "P": "= C", "T": "type_vocab_size = 2"},
     {**ALL_BIASES, "decoder": Flag("is_decoder")},
     tied=True,
     causal=False,
@@ -74,8 +69,7 @@ _BART = Family(
     {
         "d": "d_model hidden_size",
         "H": "encoder_attention_heads num_attention_heads",
-        "G": "= H",
-        "d_h": "= d/H",
+        **MULTI_HEAD,
         "d_v": "= d_h",
         "d_ff": "encoder_ffn_dim",
         "V": "vocab_size",
@@ -115,7 +109,7 @@ _T5 = Family(
     },
     {
         "gated": Flag("feed_forward_proj", False, names_gated_activation),
-        "other_range": Flag("relative_attention_max_distance", False, differs_from(128)),
+        "other_range": Flag("relative_attention_max_distance", False, differs_from_128),
     },
     # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold a separate LM head ("lm_head.weight").
     tied=True,
@@ -150,16 +144,11 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         model_class="AlbertForMaskedLM",
         sizes={**_NARROW, "L_stored": "num_hidden_groups = 1"},
     ),
-    "electra": replace(
-        _BERT,
-        layout=encoders.ELECTRA,
-        model_class="ElectraForPreTraining",
-        sizes=_NARROW,
-    ),
+    "electra": replace(_BERT, layout=encoders.ELECTRA, model_class="ElectraForPreTraining", sizes=_NARROW),
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",
-        {"G": "= H", "d_h": "= d/H"},
+        MULTI_HEAD,
         {
             "q k v o": Flag("attention_bias"),
             "mlp_bias": Flag("mlp_bias"),
@@ -177,7 +166,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
             default_local_theta=10_000.0,
             scaled_locally=True,
         ),
-        windows=WindowRule(all_but_first_of_every(3, "global_attn_every_n_layers"), "local_attention", 128),
+        windows=WindowRule(all_but_every(3, "global_attn_every_n_layers", first=True), "local_attention", 128),
     ),
     "deberta": _DEBERTA,
     "deberta-v2": replace(
@@ -198,8 +187,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         encoders.VIT,
         "ViTForImageClassification",
         {
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "V": "= none",
             "I": "image_size = 224",
             "p": "patch_size = 16",
@@ -219,13 +207,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
     "clip_text_model": Family(
         encoders.CLIP_TEXT,
         "CLIPTextModel",
-        {
-            "G": "= H",
-            "d_h": "= d/H",
-            "C": "max_position_embeddings = 77",
-            "P": "= C",
-            "d_proj": "projection_dim = 512",
-        },
+        {**MULTI_HEAD, "C": "max_position_embeddings = 77", "P": "= C", "d_proj": "projection_dim = 512"},
         ALL_BIASES,
         tied=True,
         kv_cache=False,

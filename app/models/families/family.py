@@ -14,6 +14,7 @@ from app.models.parameter_specs import NEVER, Layout
 from app.models.score_scale import ScaleRule, inverse_sqrt
 from app.models.size_specs import SizeSpecs
 from app.models.width_rules import WidthRules
+from app.translation import N_
 from app.translation import gettext as _
 
 
@@ -67,16 +68,6 @@ class RotaryRule:
     windowed_only: bool = False
 
 
-@dataclass(frozen=True)
-class SoftcapRule:
-    """A family whose scores s may be squashed to c·tanh(s/c) before the softmax (Gemma 2, arXiv:2408.00118).
-
-    The config states c as "attn_logit_softcapping"; `default` is c if it does not, None for no squashing.
-    """
-
-    default: float | None
-
-
 COMMON_SIZES: SizeSpecs = {
     "d": "hidden_size",
     "H": "num_attention_heads",
@@ -89,6 +80,8 @@ COMMON_SIZES: SizeSpecs = {
     "C": "max_position_embeddings = none",
     "labels": "id2label num_labels = 2",
 }
+# A key/value head for each query head, and heads that are as wide as the model together, whatever the config says.
+MULTI_HEAD: SizeSpecs = {"G": "= H", "d_h": "= d/H"}
 
 
 @dataclass(frozen=True)
@@ -102,13 +95,16 @@ class Family:
     `position_table_when` is not met. `unused_positions` is how many of these rows no token uses. `text_part_defaults`
     are sizes that multimodal files of this family leave out of their text part, and only they may.
 
-    `scale`, `softcap`, `position_bias`, `alibi_slopes`, `norm`, `norm_placement`, `embedding_scale` and
+    `scale`, `position_bias`, `alibi_slopes`, `norm`, `norm_placement`, `embedding_scale` and
     `scales_residuals` say how its layers compute, as the family's modules in transformers do; `qk_norm` says which norm
     queries and keys have where the flag qk_norm is set. The keys of `position_bias` and `norm_placement` are conditions
     on flags, of which the first that is met counts; without one there is no bias. The keys of `not_modelled` are
     conditions, too: its values are noun phrases for parts of attention that nothing here describes. `fixed_tokens` is
     the symbol of the one length that the model reads, None where the input may be shorter; `input` is what it reads.
     `width_rules` says how the inner dimension was chosen in those of its models that did not follow LLaMA's rule.
+    Scores s are squashed to c·tanh(s/c) before the softmax (Gemma 2, arXiv:2408.00118) with the c that the config
+    states as "attn_logit_softcapping"; `softcap` is c where the field is absent, None for no squashing, and "never" for
+    a family that ignores the field.
     """
 
     layout: Layout
@@ -127,7 +123,7 @@ class Family:
     cross_layers: LayerPattern | None = None
     text_part_defaults: Mapping[str, int] = field(default_factory=dict)
     scale: ScaleRule = inverse_sqrt
-    softcap: SoftcapRule | None = None
+    softcap: float | Literal["never"] | None = "never"
     position_bias: Mapping[str, PositionBias] = field(default_factory=dict)
     alibi_slopes: AlibiSlopes = slopes_from_powers
     qk_norm: QKNorm = "layer-norm"
@@ -172,15 +168,17 @@ MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
 QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
 WITH_QK_NORM: Flags = {"qk_norm": YES}
+# What is not modelled under the flag "clipped".
+CLIPPED: Mapping[str, str] = {"clipped": N_("queries, keys and values clipped to a stated range")}
 
 
 def is_set(_value: object, _name: str) -> bool:
-    """Flag test: that the config has the field and it is not null, whatever it holds."""
+    """Flag test: True for any value; a test is only asked about a field that the config has and that is not null."""
     return True
 
 
 def is_positive(value: object, name: str) -> bool:
-    """Flag test: whether a whole number is above zero; raises ConfigError for anything but a whole number."""
+    """Flag test: whether a whole number is above zero; raises ConfigError for anything else, true and false too."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(_('"{field}" must be a whole number, not {value}.').format(field=name, value=quoted(value)))
     return value > 0
@@ -191,13 +189,9 @@ def is_two(value: object, name: str) -> bool:
     return is_positive(value, name) and value == 2
 
 
-def differs_from(usual: int) -> Callable[[object, str], bool]:
-    """A flag's test: whether a number is not `usual`; False for 0 and below, ConfigError if it is not whole."""
-
-    def test(value: object, name: str) -> bool:
-        return is_positive(value, name) and value != usual
-
-    return test
+def differs_from_128(value: object, name: str) -> bool:
+    """Flag test: whether a whole number above zero is not 128; raises ConfigError for anything but a whole number."""
+    return is_positive(value, name) and value != 128
 
 
 def clips_projections(value: object, _name: str) -> bool:
@@ -206,20 +200,16 @@ def clips_projections(value: object, _name: str) -> bool:
 
 
 def has_word(word: str) -> Callable[[object, str], bool]:
-    """A flag's test: whether a config's list, or text of words separated by "|", has the lower-case `word`.
+    """A flag test: whether a config's list, or its text of words separated by "|", has the lower-case `word`.
 
-    A text's case and the spaces around words are ignored. The test raises ConfigError for anything but a list or a
-    text.
+    Spaces around words are ignored, and in a text, but not in a list, their case. Items of a list that are no text are
+    skipped. The test raises ConfigError for anything but a list or a text.
 
     Example: has_word("c2p")("P2C|c2p", "pos_att_type") -> True
     """
 
     def test(value: object, name: str) -> bool:
-        """Whether `word` is an item of the list `value`, or a part between "|" of the text `value`.
-
-        `name` is the field. A text is put into lower case; spaces around words are ignored. Raises ConfigError, naming
-        the field, for other values.
-        """
+        """Whether `word` is in the list or text `value` of the field `name`, as `has_word` says."""
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
             problem = _('"{field}" must be a list of words, not {value}.')
@@ -230,7 +220,7 @@ def has_word(word: str) -> Callable[[object, str], bool]:
 
 
 def names_gated_activation(value: object, name: str) -> bool:
-    """Flag test: whether an activation is gated, such as "gated-gelu"; raises ConfigError for anything but text."""
+    """Flag test: whether a text begins with "gated-", such as "gated-gelu"; raises ConfigError for other values."""
     if not isinstance(value, str):
         problem = _('"{field}" must name an activation function, not {value}.')
         raise ConfigError(problem.format(field=name, value=quoted(value)))

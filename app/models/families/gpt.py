@@ -8,6 +8,8 @@ from dataclasses import replace
 from app.models.alibi import slopes_of_larger_power
 from app.models.families.family import (
     ALL_BIASES,
+    CLIPPED,
+    MULTI_HEAD,
     PARALLEL_NORM,
     PARALLEL_OR_PRE_NORM,
     POST_NORM,
@@ -30,8 +32,7 @@ _GPT_SIZES: SizeSpecs = {
     "d": "n_embd hidden_size",
     "H": "n_head num_attention_heads",
     "L": "n_layer num_hidden_layers",
-    "G": "= H",
-    "d_h": "= d/H",
+    **MULTI_HEAD,
     "d_ff": "n_inner = 4*d",
 }
 _GPT2_SIZES: SizeSpecs = {**_GPT_SIZES, "C": "n_positions max_position_embeddings = 1024", "P": "= C"}
@@ -96,8 +97,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         {
             "H": "num_heads num_attention_heads",
             "L": "num_layers num_hidden_layers",
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "d_ff": "intermediate_size = 4*d",
             "C": "max_position_embeddings = 2048",
             "P": "= C",
@@ -111,7 +111,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
     "gpt_neox": CausalDecoder(
         gpt.GPT_NEOX,
         "GPTNeoXForCausalLM",
-        {"G": "= H", "d_h": "= d/H"},
+        MULTI_HEAD,
         flags={
             "q k v o": Flag("attention_bias", True),
             "mlp_bias": YES,
@@ -139,12 +139,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
     "bloom": Family(
         gpt.BLOOM,
         "BloomForCausalLM",
-        {
-            **_GPT_SIZES,
-            "d": "n_embed hidden_size",
-            "d_ff": "= 4*d",
-            "C": "seq_length = none",
-        },
+        {**_GPT_SIZES, "d": "n_embed hidden_size", "d_ff": "= 4*d", "C": "seq_length = none"},
         ALL_BIASES,
         tied=True,
         position_bias={"": "alibi"},
@@ -158,14 +153,13 @@ GPT_FAMILIES: Mapping[str, Family] = {
             "d": "d_model hidden_size",
             "H": "n_heads num_attention_heads",
             "L": "n_layers num_hidden_layers",
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "d_ff": "= 4*d",
             "C": "max_seq_len = none",
         },
         {"clipped": Flag("attn_config", False, clips_projections)},
         tied=True,
-        not_modelled={"clipped": N_("queries, keys and values clipped to a stated range")},
+        not_modelled=CLIPPED,
         position_bias={"": "alibi"},
         alibi_slopes=slopes_of_larger_power,
         scale=by_softmax_scale,
@@ -174,8 +168,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         gpt.OPT,
         "OPTForCausalLM",
         {
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "d_ff": "ffn_dim",
             "C": "max_position_embeddings = 2048",
             "P": "= C + 2",
@@ -199,8 +192,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
             "d": "d_model hidden_size",
             "H": "attention_heads num_attention_heads",
             "L": "num_layers num_hidden_layers",
-            "G": "= H",
-            "d_h": "= d/H",
+            **MULTI_HEAD,
             "d_ff": "ffn_dim",
         },
         ALL_BIASES,

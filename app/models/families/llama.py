@@ -8,7 +8,9 @@ from dataclasses import replace
 from app.models.families.family import (
     ALL_BIASES,
     ATTENTION_BIAS,
+    CLIPPED,
     MLP_BIAS,
+    MULTI_HEAD,
     OUTPUT_NORM,
     PARALLEL_NORM,
     PARALLEL_OR_PRE_NORM,
@@ -20,7 +22,6 @@ from app.models.families.family import (
     Family,
     Flag,
     RotaryRule,
-    SoftcapRule,
     default_sizes,
     is_set,
 )
@@ -40,7 +41,6 @@ from app.translation import N_
 
 _QWEN_WINDOWS = WindowRule(all_after("max_window_layers", 28), missing=4096, switch="use_sliding_window")
 _ALTERNATE = all_but_every(2)
-_CLIPPED = {"clipped": N_("queries, keys and values clipped to a stated range")}
 _MISTRAL = CausalDecoder(
     llama.LLAMA,
     "MistralForCausalLM",
@@ -96,7 +96,7 @@ _GEMMA2 = replace(
     windows=WindowRule(_ALTERNATE, missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 256000, 26),
     scale=by_query_scalar,
-    softcap=SoftcapRule(50.0),
+    softcap=50.0,
     norm_placement=SANDWICH_NORM,
 )
 _GEMMA3 = replace(
@@ -107,7 +107,7 @@ _GEMMA3 = replace(
     rotary=RotaryRule(default_theta=1e6, local_theta="rope_local_base_freq", default_local_theta=10_000.0),
     windows=WindowRule(all_but_every(6, "sliding_window_pattern"), missing=4096),
     text_part_defaults=default_sizes(2304, 8, 9216, 262208, 26),
-    softcap=SoftcapRule(None),
+    softcap=None,
 )
 
 LLAMA_FAMILIES: Mapping[str, Family] = {
@@ -181,7 +181,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         "OlmoForCausalLM",
         flags={**ATTENTION_BIAS, "clipped": Flag("clip_qkv", test=is_set)},
         norm="LayerNorm",
-        not_modelled=_CLIPPED,
+        not_modelled=CLIPPED,
     ),
     "olmo2": CausalDecoder(
         llama.OLMO2,
@@ -280,7 +280,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
     "persimmon": CausalDecoder(
         llama.PERSIMMON,
         "PersimmonForCausalLM",
-        {"G": "= H", "d_h": "= d/H"},
+        MULTI_HEAD,
         flags={**ALL_BIASES, "qk_norm": Flag("qk_layernorm", True)},
         rotary=RotaryRule(default_share=0.5),
         norm="LayerNorm",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from app.models.families.family import (
     ATTENTION_BIAS,
+    CLIPPED,
     MLP_BIAS,
     WITH_QK_NORM,
     YES,
@@ -32,7 +33,6 @@ from app.models.layouts import llama
 from app.models.parameter_specs import ALWAYS
 from app.models.score_scale import by_multiplier, by_yarn
 from app.models.size_specs import SizeSpecs
-from app.translation import N_
 
 _MIXED: SizeSpecs = {
     "d_ff": ("first_moe? = d_exp", "= d_dense"),
@@ -166,7 +166,7 @@ MOE_FAMILIES: Mapping[str, Family] = {
         flags={**ATTENTION_BIAS, **WITH_QK_NORM, "clipped": Flag("clip_qkv", test=is_set)},
         qk_norm="all-heads",
         expert_layers=every_layer,
-        not_modelled={"clipped": N_("queries, keys and values clipped to a stated range")},
+        not_modelled=CLIPPED,
     ),
     "granitemoe": CausalDecoder(
         llama.GRANITEMOE,

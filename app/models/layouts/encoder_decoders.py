@@ -24,6 +24,7 @@ from app.models.parameter_specs import (
 )
 
 M_V = parse_shape("M", "V")
+_LM_HEAD = linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied")
 _T5_NAMES = "q k v o"
 _BART_NAMES = "q_proj k_proj v_proj out_proj"
 # One width for queries, keys, values and what the output projection takes: these models have G = H and d_v = d_h.
@@ -75,9 +76,7 @@ T5 = Layout(
     ),
     _T5_ENCODER + _T5_DECODER,
     {
-        "ForConditionalGeneration": TaskHead(
-            "", linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
-        ),
+        "ForConditionalGeneration": TaskHead("", _LM_HEAD, logits=M_V),
         "EncoderModel": TaskHead(flags=frozenset({"encoder_only"}), without_decoder=True),
         "Model": TaskHead(),
     },
@@ -107,7 +106,10 @@ _BART_DECODER = layers(
 
 
 def _in_both_parts(name: str, part: ModelPart, *, when: str = ALWAYS) -> ParameterSpecs:
-    """A LayerNorm outside the layers, one in the encoder and one in the decoder."""
+    """Two LayerNorms with a bias outside the layers, "encoder.`name`" and "decoder.`name`", counted as `part`.
+
+    They exist under the condition `when`.
+    """
     return concat(*(norm(f"{stack}.{name}", "d", part, bias=ALWAYS, when=when) for stack in ("encoder", "decoder")))
 
 
@@ -122,12 +124,7 @@ BART = Layout(
         _in_both_parts("layer_norm", ModelPart.FINAL_NORM, when="final_norms"),
     ),
     _BART_ENCODER + _BART_DECODER,
-    {
-        "ForConditionalGeneration": TaskHead(
-            "model.", linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied"), logits=M_V
-        ),
-        "Model": TaskHead(),
-    },
+    {"ForConditionalGeneration": TaskHead("model.", _LM_HEAD, logits=M_V), "Model": TaskHead()},
 )
 # Whisper hears 80 or 128 mel bins through two convolutions (Radford et al., arXiv:2212.04356).
 WHISPER = Layout(

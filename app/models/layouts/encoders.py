@@ -25,6 +25,8 @@ N_LABELS = parse_shape("N", "labels")
 ONE_LABELS = parse_shape("1", "labels")
 N_ONE = parse_shape("N", "1")
 POOLED = frozenset({"pooler"})
+_CLASSIFIER = linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
+_SPANS = linear("qa_outputs", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
 
 
 def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
@@ -41,8 +43,8 @@ def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWA
 def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
     """The output head, width × V with a bias, and the tensor called `bias`, of length V.
 
-    A tied head is the embedding's matrix, so of these it has only the tensor called `bias`. If that is the bias of the
-    untied head, it is listed only once. `when` is the condition under which any of them exist.
+    A tied head is the embedding's matrix, so of these it has only the tensor called `bias`. If that has the name of the
+    untied head's own bias, the untied head has it only once. `when` is the condition under which any of them exist.
     """
     is_heads_bias = f"{name}.bias" == bias
     return concat(
@@ -61,16 +63,9 @@ def _classifiers(
     """
     return {
         "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
-        "ForTokenClassification": TaskHead(
-            prefix, linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS), logits=N_LABELS
-        ),
-        "ForQuestionAnswering": TaskHead(
-            prefix, linear("qa_outputs", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS), logits=N_LABELS
-        ),
+        "ForTokenClassification": TaskHead(prefix, _CLASSIFIER, logits=N_LABELS),
+        "ForQuestionAnswering": TaskHead(prefix, _SPANS, logits=N_LABELS),
     }
-
-
-_CLASSIFIER = linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
 
 
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
@@ -98,7 +93,8 @@ _AFTER_PROJECTIONS = concat(
 def _bert_layer(names: str = "query key value") -> ParameterSpecs:
     """A layer of BERT: projections of queries, keys, values and output, the feed-forward block and both LayerNorms.
 
-    `names` are those of the first three, separated by spaces, which have biases under the flags q, k and v.
+    `names` are those of the first three, separated by spaces, which have biases under the flags q, k and v; the output
+    projection and both norms always have one, the feed-forward block under the flag mlp_bias.
     """
     q, k, v = (f"attention.self.{name}" for name in names.split())
     return concat(
@@ -312,21 +308,12 @@ DEBERTA_V2 = Layout(
     layers(
         "encoder.layer.{i}.",
         _bert_layer("query_proj key_proj value_proj"),
-        linear(
-            "attention.self.pos_key_proj",
-            "d",
-            "H*d_h",
-            ModelPart.RELATIVE_POSITIONS,
-            bias=ALWAYS,
-            when="relative !shared_key c2p",
-        ),
-        linear(
-            "attention.self.pos_query_proj",
-            "d",
-            "H*d_h",
-            ModelPart.RELATIVE_POSITIONS,
-            bias=ALWAYS,
-            when="relative !shared_key p2c",
+        *(
+            linear(f"attention.self.{name}", "d", "H*d_h", ModelPart.RELATIVE_POSITIONS, bias=ALWAYS, when=when)
+            for name, when in (
+                ("pos_key_proj", "relative !shared_key c2p"),
+                ("pos_query_proj", "relative !shared_key p2c"),
+            )
         ),
     ),
     _DEBERTA_HEADS,

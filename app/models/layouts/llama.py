@@ -33,6 +33,12 @@ from app.models.parameter_specs import (
 
 SANDWICH = "post_attention_layernorm post_feedforward_layernorm"
 LLAMA_ATTENTION = projections(SELF, QKVO)
+NORMS_PER_HEAD = qk_norms("self_attn.q_norm self_attn.k_norm")
+NORMS_OVER_HEADS = qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h")
+GATE_AND_UP_IN_ONE = concat(
+    linear("mlp.gate_up_proj", "d", "2*d_ff", ModelPart.FEED_FORWARD),
+    linear("mlp.down_proj", "d_ff", "d", ModelPart.FEED_FORWARD),
+)
 
 
 def llama_like(
@@ -49,21 +55,17 @@ def llama_like(
 
 
 LLAMA = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), norms(PRE_NORMS))
-QK_NORM = llama_like(
-    LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated_mlp("mlp."), norms(PRE_NORMS)
-)
+QK_NORM = llama_like(LLAMA_ATTENTION, NORMS_PER_HEAD, gated_mlp("mlp."), norms(PRE_NORMS))
 GEMMA2 = llama_like(
     LLAMA_ATTENTION,
-    qk_norms("self_attn.q_norm self_attn.k_norm"),
+    NORMS_PER_HEAD,
     gated_mlp("mlp."),
     norms(f"{PRE_NORMS} pre_feedforward_layernorm post_feedforward_layernorm"),
 )
 # OLMo 2 normalizes all heads' queries at once, and after attention and feed-forward instead of before.
-OLMO2 = llama_like(
-    LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"), gated_mlp("mlp."), norms(SANDWICH)
-)
+OLMO2 = llama_like(LLAMA_ATTENTION, NORMS_OVER_HEADS, gated_mlp("mlp."), norms(SANDWICH))
 OLMO = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), final_norm=())
-EXAONE4 = llama_like(LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm"), gated_mlp("mlp."), norms(SANDWICH))
+EXAONE4 = llama_like(LLAMA_ATTENTION, NORMS_PER_HEAD, gated_mlp("mlp."), norms(SANDWICH))
 COHERE = llama_like(
     LLAMA_ATTENTION,
     tensor("self_attn.q_norm.weight", "H, d_h", ModelPart.QUERY_NORM, "scale", when="qk_norm"),
@@ -89,17 +91,11 @@ STABLELM = llama_like(
 )
 GLM = llama_like(
     LLAMA_ATTENTION,
-    linear("mlp.gate_up_proj", "d", "2*d_ff", ModelPart.FEED_FORWARD),
-    linear("mlp.down_proj", "d_ff", "d", ModelPart.FEED_FORWARD),
+    GATE_AND_UP_IN_ONE,
     norms(PRE_NORMS),
     norms("post_self_attn_layernorm post_mlp_layernorm", when="sandwich"),
 )
-PHI3 = llama_like(
-    fused_qkv(SELF, "qkv_proj o_proj"),
-    linear("mlp.gate_up_proj", "d", "2*d_ff", ModelPart.FEED_FORWARD),
-    linear("mlp.down_proj", "d_ff", "d", ModelPart.FEED_FORWARD),
-    norms(PRE_NORMS),
-)
+PHI3 = llama_like(fused_qkv(SELF, "qkv_proj o_proj"), GATE_AND_UP_IN_ONE, norms(PRE_NORMS))
 PHI = llama_like(
     projections(SELF, "q_proj k_proj v_proj dense"),
     qk_norms("self_attn.q_layernorm self_attn.k_layernorm", bias=ALWAYS),
@@ -119,13 +115,11 @@ PERSIMMON = llama_like(
 
 MIXTRAL = llama_like(LLAMA_ATTENTION, moe("mlp."), norms(PRE_NORMS))
 PHIMOE = llama_like(LLAMA_ATTENTION, moe("mlp.", router="router"), norms(PRE_NORMS, bias=ALWAYS), norm_bias=ALWAYS)
-OLMOE = llama_like(
-    LLAMA_ATTENTION, qk_norms("self_attn.q_norm self_attn.k_norm", "H*d_h G*d_h"), moe("mlp."), norms(PRE_NORMS)
-)
+OLMOE = llama_like(LLAMA_ATTENTION, NORMS_OVER_HEADS, moe("mlp."), norms(PRE_NORMS))
 GRANITEMOE = llama_like(LLAMA_ATTENTION, moe("block_sparse_moe.", router="router"), norms(PRE_NORMS))
 QWEN_MOE = llama_like(
     LLAMA_ATTENTION,
-    qk_norms("self_attn.q_norm self_attn.k_norm"),
+    NORMS_PER_HEAD,
     gated_mlp("mlp.", "d_dense", when="!moe"),
     moe("mlp.", "d_exp", when="moe"),
     gated_mlp("mlp.shared_expert.", "d_sh", ModelPart.SHARED_EXPERTS, when="moe shared"),
