@@ -64,9 +64,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; if more than MAX_BESIDE_BODY bytes have come of an unfinished request, refuse it (431).
-
-        Its body is not counted.
+        """Parse what came; if more than MAX_BESIDE_BODY bytes of an unfinished request have come by now, beside its
+        body, log a warning, answer 431 and close the connection.
         """
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
@@ -77,6 +76,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
+        """Begin a request and its deadline; of a chunk that another request began, none of the bytes count for it."""
         if not self._is_first_of_chunk:  # where it begins in the chunk is not known
             self._beside_body = 0
         self._is_first_of_chunk = self._is_between_requests = False
@@ -84,9 +84,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._cycle_has_begun():  # a trailer, behind the body: nothing here reads one
-            return
-        super().on_header(name, value)
+        head_has_come = self.cycle is not None and self.cycle.scope is self.scope
+        if not head_has_come:  # else it is a trailer, after the body: nothing here reads one
+            super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
         self._beside_body -= len(body)
@@ -96,10 +96,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_between_requests = True
         self._cancel_deadline()
         super().on_message_complete()
-
-    def _cycle_has_begun(self) -> bool:
-        """Whether the head of the request that is coming has come whole."""
-        return self.cycle is not None and self.cycle.scope is self.scope
 
     def _set_deadline(self) -> None:
         """Close the connection in REQUEST_DEADLINE_S from now, unless `_cancel_deadline` is called before."""

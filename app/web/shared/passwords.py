@@ -26,8 +26,9 @@ def password_problem(password: str) -> str:
     """The sentence about a new password that is too short or too long; empty if it is neither."""
     if len(password) < MIN_PASSWORD:
         return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
-    too_long = _("Choose a password of at most {most} characters.").format(most=MAX_PASSWORD)
-    return too_long if len(password) > MAX_PASSWORD else ""
+    if len(password) > MAX_PASSWORD:
+        return _("Choose a password of at most {most} characters.").format(most=MAX_PASSWORD)
+    return ""
 
 
 class PasswordsBusyError(Exception):
@@ -42,7 +43,10 @@ class _Turn(NamedTuple):
     account: str
 
     def pace(self, network: str, account: str) -> float:
-        """How many seconds a turn of that account from that network has to be away from this one."""
+        """How many seconds a turn of that account from that network has to be away from this one.
+
+        PACE_S for another network, else NETWORK_PACE_S for another account, else SLOW_VERIFY_S.
+        """
         if network != self.network:
             return PACE_S
         return NETWORK_PACE_S if account != self.account else SLOW_VERIFY_S
@@ -99,7 +103,8 @@ class Passwords:
     def _reserve_turn(self, network: str, account: str) -> float:
         """The seconds until the first free turn for an account from a network, at least SLOW_VERIFY_S.
 
-        The turn is reserved unless it is more than MAX_SLOW_WAIT_S away.
+        A turn is free if it keeps the `pace` to every turn reserved and still ahead. It is reserved unless it is more
+        than MAX_SLOW_WAIT_S away.
         """
         now = self._clock()
         self._turns = sorted(turn for turn in self._turns if turn.at > now)
@@ -118,7 +123,10 @@ class Passwords:
 
     @contextmanager
     def _wait_for_turn(self) -> Iterator[None]:
-        """Run the block once fewer than MAX_HASHES_AT_ONCE others run; PasswordsBusyError if MAX_WAITING wait."""
+        """Wait until fewer than MAX_HASHES_AT_ONCE others run, then run the block.
+
+        Raises PasswordsBusyError at once if MAX_WAITING wait already.
+        """
         if not self._room.acquire(blocking=False):
             raise PasswordsBusyError
         try:

@@ -111,9 +111,9 @@ class StudentAccess:
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
-    """The teacher who is signed in in this browser; None where nobody is, or the session has ended.
+    """The teacher who is signed in in this browser; None if nobody is, or the session has ended.
 
-    In the demonstration it is the only one there, for everybody.
+    In the demonstration it is the only teacher of its database, whatever the cookies.
     """
     if services.is_demonstration:
         return services.store.people.only_teacher()
@@ -125,10 +125,11 @@ MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
 
 
 def queue_client(request: Request, services: ServicesDep) -> Client:
-    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled student's, or a visitor's.
+    """Whose work this request starts in a child process: a signed-in teacher's, that of a browser with an enrolment in
+    any course, or else a visitor's.
 
-    They are tried in this order; visitors are known by their network. Without cookies the database is not asked. In the
-    demonstration everybody is a visitor.
+    A visitor is known by the network, and no member. Without cookies the database is not asked. In the demonstration
+    everybody is a visitor.
     """
     if services.is_demonstration:
         return Client(client_network(request), is_member=False)
@@ -227,10 +228,7 @@ def editable_student(services: ServicesDep, access: EditableCourse, student_id: 
 
     First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
     """
-    student = services.store.roster.find_student(valid_id(student_id))
-    if student is None or student.course_id != access.course.id:
-        raise HTTPException(404)
-    return RosterStudentAccess(student, access.course, access.teacher)
+    return RosterStudentAccess(_find_student(services, access.course, student_id), access.course, access.teacher)
 
 
 EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
@@ -261,10 +259,7 @@ class StudentResultsAccess:
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
     """A student and an activity of one course, for its staff; 404 for no student or one of another course."""
-    student = services.store.roster.find_student(valid_id(student_id))
-    if student is None or student.course_id != access.course.id:
-        raise HTTPException(404)
-    return StudentResultsAccess(access, student)
+    return StudentResultsAccess(access, _find_student(services, access.course, student_id))
 
 
 StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
@@ -343,9 +338,11 @@ ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
     """A material for its teacher, or for the teachers of its course, to change it.
 
-    Everybody gets 409 if the course is archived, else its assistants 403; others get 404, as of `readable_material`.
+    If its course is archived, all of the staff get 409, else assistants 403; `readable_material` gives others 404.
     """
-    _require_editor(access)
+    if access.course and not access.can_edit:
+        _require_unarchived(access.course)
+        _require_instructor("assistant")
     return access
 
 
@@ -353,9 +350,9 @@ EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, for its editors, even if somebody removed it in the meantime: its page then says so.
+    """A material to save, even if somebody removed it in the meantime: its page then says so.
 
-    404 if there is no such material, or the teacher may not know of it.
+    404 if there is no such material, and 404, 409 and 403 as by `editable_material`.
     """
     materials = services.store.materials
     material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
@@ -368,15 +365,11 @@ MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, else refused to the same teachers as by
-    `editable_material`.
-    """
+    """A removed material, to restore; 404 if there is none, 404, 409 and 403 as by `editable_material`."""
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
-    access = _material_access(services, teacher, material)
-    _require_editor(access)
-    return access
+    return editable_material(_material_access(services, teacher, material))
 
 
 RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
@@ -398,13 +391,12 @@ SharedMaterial = Annotated[Material, Depends(shared_material)]
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
     """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher.
 
-    `course` is its number as typed in a form, or "". The teacher must be allowed to edit the course: errors are those
-    of `staff_course`, `instructor_course` and `editable_course`; what is no number gets 404.
+    `course` is its id as sent by a form, or "". A text that is no number gets 404; the other errors are those of
+    EditableCourse.
     """
     if not course:
         return teacher
-    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
-    return editable_course(instructor_course(access)).course
+    return require_editable_course(services, teacher, whole_number(course, LARGEST_ID) or 0).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
@@ -417,7 +409,8 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course or on its staff.
+    """Raise 404 for an activity's run unless this browser has a student in the activity's course or a teacher or
+    assistant of it is signed in.
 
     Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
     not exist passes; the handler refuses it.
@@ -450,10 +443,10 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their work on the sheet that has this key, unless "".
+    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`.
 
-    404 without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a
-    round trip to the database.
+    No work is read for the key "". 404 with a sentence for an id that no activity can have, without an enrolment in the
+    course, and for an activity that is still a draft. Reading both at once saves a round trip to the database.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
@@ -477,7 +470,7 @@ class EnrolmentAccess:
 
 
 def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """The enrolment of this browser as that student; 404 if it is not enrolled as them."""
+    """The enrolment of this browser as that student, with its visitor; 404 with a sentence if it has none."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
@@ -489,9 +482,9 @@ BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browse
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
-    """A material with its course and whether the teacher may edit it.
+    """A material with its course, if any, and whether the teacher may edit it.
 
-    404 for a colleague's material, and for a course's if the teacher is not on its staff.
+    404 for another teacher's material, and for a course's if the teacher is not on its staff.
     """
     if material.course_id is None:
         if material.teacher_id != teacher.id:
@@ -501,11 +494,12 @@ def _material_access(services: Services, teacher: Teacher, material: Material) -
     return MaterialAccess(material, teacher, course, CourseAccess(course, teacher, role).can_edit)
 
 
-def _require_editor(access: MaterialAccess) -> None:
-    """Raise 409 for a material of an archived course, 403 for one that an assistant may only read."""
-    if access.course and not access.can_edit:
-        _require_unarchived(access.course)
-        _require_instructor("assistant")
+def _find_student(services: Services, course: Course, student_id: int) -> Student:
+    """The student with that id on the roster of the course; 404 if there is none, or in another course."""
+    student = services.store.roster.find_student(valid_id(student_id))
+    if student is None or student.course_id != course.id:
+        raise HTTPException(404)
+    return student
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:

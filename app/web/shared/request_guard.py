@@ -110,9 +110,10 @@ class Guard:
         await self._with_size_limit(scope, receive, send)
 
     async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; 413 for a body over the limit of its path, 503 while all bodies together exceed MAX_BODIES.
+        """Run the app; 413 for a body over its path's `body_limit`, 503 while all bodies together exceed MAX_BODIES.
 
-        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come.
+        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come. A body
+        counts among all bodies until its request has been answered.
         """
         most = body_limit(scope["path"])
         length = Headers(scope=scope).get("content-length", "")
@@ -151,7 +152,7 @@ class Guard:
 
 
 def _is_too_long(scope: Scope) -> bool:
-    """Whether the address or the headers of a request are longer than any page needs."""
+    """Whether the path is over MAX_PATH, path and query over MAX_TARGET, or all headers over MAX_HEADERS bytes."""
     path = len(scope.get("raw_path") or scope["path"])
     is_long = path > MAX_PATH or path + len(scope["query_string"]) > MAX_TARGET
     return is_long or sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS
@@ -208,9 +209,10 @@ def _is_kept(path: str) -> bool:
 
 
 def _with_headers(send: Send, *, may_keep: bool) -> Send:
-    """A `send` that adds HEADERS to a response, except those that it has already; also no-store unless `may_keep`.
+    """A `send` that adds HEADERS to a response, except those that it has already.
 
-    Whatever is not the same for everybody depends on the language that a browser prefers, which Vary says.
+    Unless `may_keep`, a response without Cache-Control gets "no-store" in place of that of HEADERS. A response whose
+    Cache-Control does not begin with "public" depends on the language that a browser prefers, which Vary says.
     """
 
     async def send_with_headers(message: Message) -> None:

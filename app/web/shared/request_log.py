@@ -20,8 +20,9 @@ log = logging.getLogger("attention_shapes")
 class RequestLog:
     """ASGI middleware: X-Request-ID on every response, and a line in the log for some requests.
 
-    A line is written for each request that takes `slow_after_s` or longer (0: for none), for each that ends in a 500,
-    and with `log_all` for every one. It has the route, the status and the time, but neither tokens nor what was typed.
+    A line is written for each request that takes `slow_after_s` or longer (0: for none), for each that ends in a 500 or
+    without a response, and with `log_all` for every one. It has the route, the status and the time, but neither tokens
+    nor what was typed.
     """
 
     def __init__(self, app: ASGIApp, slow_after_s: float = 0, *, log_all: bool = False) -> None:
@@ -50,7 +51,8 @@ class RequestLog:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         """Count an answered request, if there are metrics, and log it: a 500 as an error, a slow one as a warning.
 
-        All others are logged only if `log_all` is set. A save below 300 and a 500 are counted separately, too.
+        All others are logged only if `log_all` is set. A save of a sheet with a status below 300 is also counted as a
+        save, in class or in practice, and a 500 as a failure of the kind "bug".
         """
         if kept := meters():
             route = route_of(scope)
@@ -60,10 +62,9 @@ class RequestLog:
                 kept.saves.labels(place).inc()
             if status == 500:
                 count_failure("bug")
-        slow = seconds >= self._slow_after_s
         if status == 500:
             log.error("bug: %s", _line(scope, status, seconds))
-        elif slow:
+        elif seconds >= self._slow_after_s:
             log.warning("slow: %s", _line(scope, status, seconds))
         elif self._log_all:
             log.info("%s", _line(scope, status, seconds))
