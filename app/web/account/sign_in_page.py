@@ -18,13 +18,7 @@ from app.web.shared.passwords import MAX_PASSWORD
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.rate_limits import Limit, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep, StoreDep
-from app.web.shared.teacher_session import (
-    MAX_EMAIL_INPUT,
-    end_session,
-    known_browser,
-    path_on_this_site,
-    start_session,
-)
+from app.web.shared.teacher_session import MAX_EMAIL_INPUT, end_session, known_browser, path_on_this_site, start_session
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
 

@@ -11,13 +11,7 @@ import secrets
 from fastapi import Request, Response
 
 from app.classes.sheet_work import MAX_ATTEMPTS_READ, practice_sheet_key
-from app.practice.record import (
-    MAX_COUNT,
-    PracticeRecord,
-    read_record,
-    write_record,
-    write_within,
-)
+from app.practice.record import MAX_COUNT, PracticeRecord, read_record, write_record, write_within
 from app.practice.scheduler import next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.store import PracticeSheetKey, Store, Visitor

@@ -13,14 +13,7 @@ from fastapi import Depends, Request, Response
 
 from app.classes.course_settings import Practising, first_draw, practice_library, practising
 from app.practice.levels import practice_levels
-from app.practice.record import (
-    MAX_COUNT,
-    MAX_RECORD_CHARACTERS,
-    PracticeRecord,
-    RecordError,
-    read_record,
-    write_within,
-)
+from app.practice.record import MAX_COUNT, MAX_RECORD_CHARACTERS, PracticeRecord, RecordError, read_record, write_within
 from app.sheets.library import Library
 from app.store import Enrolment, Store, Visitor
 from app.web.practice.practice_cookie import read_record_cookie, set_record_cookie

@@ -337,14 +337,7 @@ def _sheet_page(
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
     rows = row_views(
-        variant,
-        answers,
-        report,
-        truth=truth,
-        pointed_at=pointed_at,
-        notes=notes,
-        explains=True,
-        one_at_a_time=True,
+        variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True, one_at_a_time=True
     )
     all_right = all_boxes_right(rows)
     return SheetPage(

@@ -136,11 +136,7 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 @router.post("/runs", dependencies=[Depends(require_practice)])
 @in_threads("run")
 def start_run(
-    request: Request,
-    services: ServicesDep,
-    form: FormDep,
-    client: QueueClient,
-    options: RunOptionsDep,
+    request: Request, services: ServicesDep, form: FormDep, client: QueueClient, options: RunOptionsDep
 ) -> Response:
     """Store the answers as an attempt, unless the last one has them, and queue a run with them; sets the visitor's
     cookie.
