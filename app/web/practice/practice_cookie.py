@@ -46,7 +46,10 @@ def _encode(record: PracticeRecord) -> str:
 def record_with_present_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
-    """The record with a visitor's result on the sheet that it asks for; without a readable answer it is skipped."""
+    """The record with a visitor's result on the sheet that it asks for, from their attempts on it.
+
+    Without a visitor, and without a readable answer in an attempt, the sheet is skipped.
+    """
     variant = next_sheet(library, record).variant
     key = visitor and PracticeSheetKey(visitor.id, practice_sheet_key(variant))
     attempts = store.classwork.latest_attempts(key, MAX_ATTEMPTS_READ) if key else ()

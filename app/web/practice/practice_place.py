@@ -6,6 +6,7 @@ it. Nothing is stored before the first sheet is done.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -35,8 +36,8 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store `record`: in the browser's cookie or, if practice is for a course, with the student, unless it is
-        unchanged.
+        """Store `record`: with the student if practice is for a course, unless it is unchanged; else in the browser's
+        cookie, which is always set anew. The oldest results are left out if it is too long.
         """
         if self.enrolment is None:
             set_record_cookie(request, response, record)
@@ -46,17 +47,19 @@ class PracticePlace:
 
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
-    """Where this browser practises: for a course of its student that has practice, else on its own."""
-    return (visitor and _place_in_course(services, visitor)) or PracticePlace(
-        services.library, read_record_cookie(request)
-    )
+    """Where this browser practises: for a course of its student, else on its own; see `_place_in_course`."""
+    place = _place_in_course(services, visitor) if visitor else None
+    return place or PracticePlace(services.library, read_record_cookie(request))
 
 
 PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
 
 
 def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | None:
-    """The practice of the browser's student; None without one, and if the course has no sheet to practise."""
+    """The practice of the student as whom this browser practises, if it does so for a course (see `practising`).
+
+    None if it does not, and if no level of practice is left with the course's sheets.
+    """
     found = practising(services.store, visitor)
     if found is None:
         return None
@@ -67,10 +70,10 @@ def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | No
 
 
 def _record_of(found: Practising) -> PracticeRecord:
-    """The record stored with a student; a new one if there is none, or it can no longer be read."""
-    try:
+    """The record stored with a student; a new one, which always begins alike for this student, if there is none or it
+    can no longer be read.
+    """
+    with suppress(RecordError):
         if found.record:
             return read_record(found.record)
-    except RecordError:
-        pass
     return PracticeRecord(first_draw(found.enrolment.student, MAX_COUNT))

@@ -39,15 +39,13 @@ def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
     """
     known = worksheet in library.worksheets
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
-    possible = [model for key, model in library.models.items() if reasons[key] is None]
-    kinds = [_kind_name(model.architecture) for model in possible]
-    groups = tuple(
-        ModelGroup(kind, tuple(model for model, name in zip(possible, kinds, strict=True) if name == kind))
-        for kind in _kind_names()
-        if kind in kinds
-    )
+    by_kind = {kind: list[Model]() for kind in _kind_names()}
+    for key, model in library.models.items():
+        if reasons[key] is None:
+            by_kind[_kind_name(model.architecture)].append(model)
+    groups = tuple(ModelGroup(kind, tuple(models)) for kind, models in by_kind.items() if models)
     refused = library.models[chosen] if reasons.get(chosen) else None
-    return ModelMenu(chosen, groups, tuple(reason for reason in reasons.values() if reason), refused)
+    return ModelMenu(chosen, groups, tuple(filter(None, reasons.values())), refused)
 
 
 def _kind_names() -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from app.web.shared.forms import whole_number
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import StudentLinks, client_network
-from app.web.shared.visitor import VisitorInClass
+from app.web.shared.visitor import VisitorInClass, visitor_of
 
 LARGEST_ID = 2**31 - 1
 
@@ -135,8 +135,7 @@ def queue_client(request: Request, services: ServicesDep) -> Client:
         return Client(client_network(request), is_member=False)
     if teacher := teacher_of(request, services):
         return Client(f"teacher {teacher.id}")
-    token = request.cookies.get(VISITOR_COOKIE)
-    visitor = services.store.find_visitor(token) if token else None
+    visitor = visitor_of(request, services.store)
     if visitor and services.store.roster.enrolments(visitor.id):
         return Client(f"student's browser {visitor.id}")
     return Client(client_network(request), is_member=False)

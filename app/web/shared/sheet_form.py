@@ -16,12 +16,13 @@ from app.figures.figure import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.sheets.reading import MAX_BOX_TEXT, Answer
+from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.store import Draft, Edit, question_name
 from app.topics.problem import Problem
 from app.translation import language
 from app.web.shared.forms import FormReader
+from app.web.shared.sheet_view import readable_answers
 from app.web.shared.templating import render_text
 
 MAX_NUMBER = 10**9  # of the edits of one tab
@@ -158,8 +159,7 @@ def draw_typed(
 def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
     """See `draw_typed`. `mismatches` are the sentences of all figures, in order; `has_scale` is the first figure's."""
     variant = drawn.variant
-    read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
+    typed = readable_answers(variant, dict(zip(variant.blanks_by_name, drawn.texts, strict=True)))
     figures = draw_figures(
         variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
     )

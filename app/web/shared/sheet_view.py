@@ -343,10 +343,10 @@ def first_to_fix(rows: Iterable[RowView]) -> str:
     return min(boxes, key=lambda box: box.kind == "empty").name if boxes else ""
 
 
-def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
-    """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
-    boxes = variant.blanks_by_name.items()
-    return any(isinstance(variant.read(blank, answers.get(box, "")), Answer) for box, blank in boxes)
+def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, Answer]:
+    """What the texts in the boxes of a sheet mean, without grading; empty, missing and unreadable ones are left out."""
+    read = {blank: variant.read(blank, texts.get(box, "")) for box, blank in variant.blanks_by_name.items()}
+    return {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
 
 
 def length_remark(variant: Variant) -> str:

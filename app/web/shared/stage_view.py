@@ -12,7 +12,7 @@ from app.classes.sheet_work import PracticeWork
 from app.figures.heat_map import decimal, places_for
 from app.forward.real_head import RealHead
 from app.grading.grade import Report, grade
-from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
+from app.grading.hints import HintLevel, next_hint_level, write_hint
 from app.sheets.head_stages import HeadStage, StageKey, hidden_by_tokens, sizes_like
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
@@ -113,7 +113,6 @@ class StageView:
     notes: tuple[Note, ...] = ()
     next_hint: HintLevel | None = None
     focused: str = ""
-    was_skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,8 @@ def stage_views(
 
     `skipped` are keys of stages, or ALL_STAGES. A stage without boxes opens with the one before it. What the visitor
     saved is read only up to the stage that is asked, and not for skipped stages; "" is the token of nobody. The stage
-    that is asked gets the hint of level `hint` if something is typed into it, and `is_checked` is as for `_asked`.
+    that is asked gets the hint of level `hint` if something is typed into it. If `is_checked`, the box with the focus
+    is its first to fix, or its first if there is none to fix; else no box has it.
     """
     views, is_ahead = list[StageView](), False
     for number, stage in enumerate(stages, start=1):
@@ -155,13 +155,25 @@ def stage_views(
         report = grade(variant, answers) if variant and any(answers.values()) else None
         if variant is None or was_skipped or (report and report.complete):
             lines, tables = tuple(_lines(real_head, variant)), tuple(_tables(real_head, stage.key))
-            views.append(
-                StageView(number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped)
-            )
+            views.append(StageView(number, stage.key, stage.title, "open", variant, lines, tables))
             continue
         hinted = write_hint(variant, report, hint) if report and hint else None
-        asked = _asked(number, stage, variant, answers, report, hinted, is_checked=is_checked)
-        views.append(replace(asked, rows=tuple(_as_in_file(real_head, view) for view in asked.rows)))
+        pointed_at = hinted.blanks if hinted else ()
+        notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
+        rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)
+        asked = StageView(
+            number,
+            stage.key,
+            stage.title,
+            "asked",
+            variant,
+            rows=tuple(_as_in_file(real_head, view) for view in rows),
+            report=report,
+            notes=notes,
+            next_hint=next_hint_level(variant, report, hinted),
+            focused=(first_to_fix(rows) or rows[0].boxes[0].name) if is_checked else "",
+        )
+        views.append(asked)
         is_ahead = True
     return tuple(views)
 
@@ -184,48 +196,10 @@ def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
     return stored.get(row) or (stored.get("stored_W_Q") if row == "stored_W_QKV" else None)
 
 
-def _asked(
-    number: int,
-    stage: HeadStage,
-    variant: Variant,
-    answers: Mapping[str, str],
-    report: Report | None,
-    hinted: Hint | None,
-    *,
-    is_checked: bool,
-) -> StageView:
-    """The stage that is asked, with what was typed, its marks in `report`, if any, and the hint `hinted`.
-
-    If `is_checked`, the box with the focus is the first to fix, or the stage's first if there is none to fix; else no
-    box has it.
-    """
-    notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    pointed_at = hinted.blanks if hinted else ()
-    rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)
-    to_fix = first_to_fix(rows) or rows[0].boxes[0].name
-    return StageView(
-        number,
-        stage.key,
-        stage.title,
-        "asked",
-        variant,
-        rows=rows,
-        report=report,
-        notes=notes,
-        next_hint=next_hint_level(variant, report, hinted),
-        focused=to_fix if is_checked else "",
-    )
-
-
 def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidences:
     """What the number of tokens of this sheet hides on the sheet of a whole head."""
     names = (wording.misconception_name(key) for key in hidden_by_tokens(model, wording, variant.tokens))
     return Coincidences(sizes_like(variant), tuple(names))
-
-
-def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
-    """Every parameter of the head, in the order of the run."""
-    return tuple(_part_line(part) for part in real_head.parts)
 
 
 def turned_query(real_head: RealHead) -> TurnedQuery | None:
@@ -250,32 +224,35 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
     return TurnedQuery(real_head.tokens[-1].text, count, count - 1, tuple(lines))
 
 
-def _part_line(part: StoredPart) -> PartLine:
-    """A stored part as the page shows it: the first and last of the tensor's rows, columns or entries that it is, from
-    0, and its notes.
+def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
+    """Every parameter of the head, in the order of the run, with the rows, columns or entries of the file's tensor that
+    it is, counted from 0, and its notes.
 
     It is entries of a tensor with fewer than two dimensions, columns if it is cut along a dimension after the first.
-    Words of the part's note without a sentence here are left out.
+    Words of a note without a sentence here are left out.
     """
-    shape = part.stored.shape
-    total = shape[part.dim] if shape else 1
-    axis: Literal["rows", "columns", "entries"] = "entries" if len(shape) < 2 else "columns" if part.dim else "rows"
     meanings = {
         "permuted": _("GGUF stores the rows of each head in another order, which is undone."),
         "fused": _("One tensor holds queries, keys and values."),
         "shared": _("Several query heads read this key/value head."),
         "plus-one": _("1 is added to the stored numbers."),
     }
-    return PartLine(
-        part,
-        whole=part.length == total,
-        axis=axis,
-        first=part.start,
-        last=part.start + part.length - 1,
-        total=total,
-        is_square=len(shape) == 2 and shape[0] == shape[1],
-        notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
-    )
+    lines = []
+    for part in real_head.parts:
+        shape = part.stored.shape
+        total = shape[part.dim] if shape else 1
+        line = PartLine(
+            part,
+            whole=part.length == total,
+            axis="entries" if len(shape) < 2 else "columns" if part.dim else "rows",
+            first=part.start,
+            last=part.start + part.length - 1,
+            total=total,
+            is_square=len(shape) == 2 and shape[0] == shape[1],
+            notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
+        )
+        lines.append(line)
+    return tuple(lines)
 
 
 def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:

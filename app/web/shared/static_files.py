@@ -75,7 +75,7 @@ def content_hash(path: str) -> str:
 @cache
 def static_url(path: str) -> str:
     """The address of a file under static/; raises KeyError where there is none."""
-    return f"/static/{path}" if _has_version_in_name(path) else f"/static/{path}?v={content_hash(path)}"
+    return f"/static/{path}" if path.startswith("vendor/") else f"/static/{path}?v={content_hash(path)}"
 
 
 class HashedStaticFiles(StaticFiles):
@@ -112,8 +112,4 @@ class HashedStaticFiles(StaticFiles):
 def _is_current(path: str, scope: Scope) -> bool:
     """Whether what is at this address can never change: a file in vendor/, or one with its present hash as `v`."""
     version = parse_qs(scope["query_string"].decode("latin-1")).get("v", [""])[0]
-    return _has_version_in_name(path) or version == content_hash(path)
-
-
-def _has_version_in_name(path: str) -> bool:
-    return path.startswith("vendor/")
+    return path.startswith("vendor/") or version == content_hash(path)

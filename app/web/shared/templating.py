@@ -83,8 +83,10 @@ def template_environment() -> Environment:
     )
     environment.policies["ext.i18n.trimmed"] = True  # line breaks of a template are no part of a message
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
-    environment.globals.update(url_for=url_for, static_url=static_url, language=language)
     environment.globals.update(
+        url_for=url_for,
+        static_url=static_url,
+        language=language,
         code_shown=code_shown,
         repair_opens_later=repair_opens_later,
         linked_sheet=linked_sheet,
