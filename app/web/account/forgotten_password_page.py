@@ -33,9 +33,7 @@ class ForgottenPasswordPage:
     sends_mail: Annotated[bool, Doc("Whether this server can send a link by e-mail.")]
     email: Annotated[str, Doc("The e-mail address as typed.")] = ""
     problem: Annotated[str, Doc("The sentence about why no link was asked for, empty where there is none.")] = ""
-    requested: Annotated[
-        bool, Doc("Whether a link was just asked for; nothing is said about whether that account exists.")
-    ] = False
+    requested: Annotated[bool, Doc("Whether a link was just asked for, whether or not the account exists.")] = False
 
 
 @router.get("/forgotten-password")

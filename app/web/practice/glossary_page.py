@@ -39,13 +39,9 @@ class GlossaryTerm:
 class GlossaryPage:
     """Everything that templates/practice/glossary.html shows."""
 
-    entries: Annotated[
-        tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term with its drawing, in reading order.")
-    ]
+    entries: Annotated[tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term and drawing, in order.")]
     view_box: Annotated[str, Doc("The coordinates of every drawing, as an SVG has them.")]
-    shared_letters: Annotated[
-        tuple[tuple[str, tuple[str, ...]], ...], Doc("Each letter with several meanings, none of two on one sheet.")
-    ]
+    shared_letters: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Doc("Each letter with several meanings.")]
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:

@@ -85,9 +85,7 @@ class RunPage:
     waiting: Annotated[str, Doc("The sentence shown while it waits and runs.")]
     asks: Annotated[str, Doc("When the page asks whether it has finished, as an hx-trigger.")]
     verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
-    key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
-        ""
-    )
+    key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty if it agrees, as it should.")] = ""
     prepared: Annotated[tuple[ProgramLine, ...], Doc("The lines that only prepare the run, which are folded.")] = ()
     computed: Annotated[tuple[ProgramLine, ...], Doc("The other lines, which are the head or layer itself.")] = ()
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()

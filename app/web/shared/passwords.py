@@ -56,6 +56,7 @@ class Passwords:
     """Hashes and verifies passwords with Argon2, with the parameters that pwdlib recommends."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """With nobody hashing or waiting yet; `clock` gives the time in seconds, for slow turns."""
         self._clock = clock
         self._hasher = PasswordHash.recommended()
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
@@ -70,9 +71,10 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None) -> bool:
-        """Whether a stored hash is that of this password; False if there is none. Raises PasswordsBusyError.
+        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if there is none.
 
-        With and without a hash it takes equally long, so that the time tells nobody whether an account exists.
+        With and without a hash it takes equally long, so that the time tells nobody whether an account exists. Raises
+        PasswordsBusyError.
         """
         with self._wait_for_turn():
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)

@@ -92,6 +92,7 @@ class RateLimits:
     """The buckets of one of `processes`, by what is limited and whom it concerns: an account or a network."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        """With every bucket full; `clock` gives the time in seconds."""
         self._clock = clock
         self._buckets = {limit: bucket.for_one_of(processes) for limit, bucket in BUCKETS.items()}
         self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and when that was
@@ -135,6 +136,7 @@ class StorageBudget:
     """How much each network has stored of late, of which one of `processes` allows its share, and each student."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        """With nothing stored yet; `clock` gives the time in seconds."""
         self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / processes
         self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # part of a budget, and when it was taken
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()

@@ -90,6 +90,12 @@ class Guard:
         self._bodies = 0  # bytes of all bodies that have come and are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an HTTP request; anything else goes to the app unchanged.
+
+        In this order: set the language that the browser prefers; refuse a request that `_is_too_long` (431); turn HEAD
+        into GET; drop cookies with a backslash; note the request for `current_page_request`; refuse what another site
+        sent with any method but GET and OPTIONS (403); run the app (see `_with_size_limit`).
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -29,6 +29,10 @@ class RequestLog:
         self.app, self._slow_after_s, self._log_all = app, slow_after_s or float("inf"), log_all
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give an HTTP request an id, run the app, and `_note` the request, also if the app raises.
+
+        Without a response the status counts as 500. Anything but HTTP goes to the app unchanged.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
