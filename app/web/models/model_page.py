@@ -126,9 +126,7 @@ class ModelPage:
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
-    """One model, of the library or imported: sizes and their sources, kind of attention, sheets, parameters as a sum
-    and tensor by tensor. Raises WorksheetError for an unknown key.
-    """
+    """One model, of the library or imported, as ModelPage describes; raises WorksheetError for an unknown key."""
     library = library_with_model(services.library, services.store, key)
     model = library.model(key)
     architecture = model.architecture

@@ -36,8 +36,8 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store `record`: with the student if practice is for a course, unless it is unchanged; else in the browser's
-        cookie, which is always set anew. The oldest results are left out if it is too long.
+        """Store `record`, without its oldest results if it is too long: with the student if practice is for a course,
+        unless it is unchanged; else in the browser's cookie.
         """
         if self.enrolment is None:
             set_record_cookie(request, response, record)
@@ -70,9 +70,7 @@ def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | No
 
 
 def _record_of(found: Practising) -> PracticeRecord:
-    """The record stored with a student; a new one, which always begins alike for this student, if there is none or it
-    can no longer be read.
-    """
+    """The record stored with a student; a new one with the student's `first_draw` if there is none that can be read."""
     with suppress(RecordError):
         if found.record:
             return read_record(found.record)

@@ -136,8 +136,7 @@ def show_sheet(
 
     `checked`, `hint` (a level) and `answers` show what the button of that name does: a form sent without script leads
     here. A sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds
-    the panel of practice. A choice that cannot be used is shown again with a sentence, other sheets to open, and the
-    status of that error.
+    the panel of practice. A choice that cannot be used gets the error's sentence and status, and other sheets to open.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:

@@ -84,9 +84,7 @@ class SheetRequest:
 
 
 def opened_sheet(request: Request, store: Store, library: Library, variant: Variant) -> SheetRequest:
-    """A sheet with the texts that this browser saved last; empty without a draft, and without work for a browser that
-    is no visitor yet.
-    """
+    """A sheet with the texts that this browser saved last, if any; without work for a browser that is no visitor."""
     token = request.cookies.get(VISITOR_COOKIE)
     work = PracticeWork.find(store, token, variant) if token else None
     return SheetRequest(library, variant, work.draft.answers if work and work.draft else {}, work)
@@ -97,9 +95,8 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
     A missing or empty `worksheet` is FIRST_WORKSHEET; a missing or empty `model` or `decoded`, and missing `tokens`,
     are the worksheet's defaults. The network's storage budget is charged (see `StorageBudget.charge_sheet`), for a
-    further row unless the form only saves. A browser that is no visitor yet becomes one, unless `adds_visitor` is
-    False; then it has no work. Raises WorksheetError, TokensError or TopicError for a sheet that does not exist, and
-    BudgetSpentError.
+    further row unless the form only saves. A browser that is no visitor becomes one, or has no work without
+    `adds_visitor`. Raises BudgetSpentError, and what `find_variant` raises for a sheet that does not exist.
 
     A handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
     """

@@ -415,8 +415,7 @@ def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
     Time, peak and sums are left out if they were not measured. A time has three significant digits, or whole
-    milliseconds from 1,000 on: '5.25 ms', '1,070 ms'. Of the sums the least and the largest are shown, or only one if
-    both read the same.
+    milliseconds from 1,000 on: '5.25 ms', '1,070 ms'. The least and the largest sum are one number if they look alike.
     """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype

@@ -139,9 +139,7 @@ def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:
-    """The state of a sheet: "handed-in" if any attempt was, else "checked" after an attempt, else "begun"; "new" for
-    None.
-    """
+    """A sheet's state: "new" for None, "handed-in" if any attempt was, else "checked" after an attempt, or "begun"."""
     if progress is None:
         return "new"
     if progress.handed_in:

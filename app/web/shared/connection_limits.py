@@ -64,9 +64,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; if more than MAX_BESIDE_BODY bytes of an unfinished request have come by now, beside its
-        body, log a warning, answer 431 and close the connection.
-        """
+        """Parse what came; warn, answer 431 and close if over MAX_BESIDE_BODY bytes of an unfinished request's head."""
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)

@@ -43,8 +43,7 @@ class FormReader:
     def raw(self, name: str, longest: int = MAX_LINE) -> str:
         """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.
 
-        It is cut to a length before anything looks at it. Half a surrogate pair, which no database can store, becomes
-        a question mark.
+        It is cut to a length before anything looks at it. Half a surrogate pair, which no database stores, becomes "?".
         """
         return self.optional(name, longest) or ""
 

@@ -46,9 +46,8 @@ class LinkedSheet:
 def linked_sheet(variant: Variant) -> LinkedSheet:
     """A sheet's sentences and row names; the first mention of a glossary term, from top to bottom, links to it.
 
-    The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. Links in names of
-    rows are skipped by the Tab key, which goes from box to box. If practice is closed to this browser, nothing is
-    linked.
+    The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. The Tab key, which
+    goes from box to box, skips links in names of rows. Nothing is linked if practice is closed to this browser.
     """
     text = variant.text
     sentences = (text.description, text.asides, text.task, *text.assumptions)
@@ -103,10 +102,9 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _pieces(text: str, pattern: re.Pattern[str], keys: Mapping[str, str], linked: set[str]) -> Iterator[LinkedText]:
-    """Cut a text into pieces: the first mention of each term that is not yet in `linked`, and the text between.
+    """Cut a text into pieces, none empty: the first mention of each term not yet in `linked`, and the text between.
 
     `keys` has the term of each word. A term found is added to `linked`, so that later mentions of it remain plain text.
-    No piece is empty.
     """
     end = 0
     for match in pattern.finditer(text):

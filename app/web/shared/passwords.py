@@ -71,10 +71,9 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None) -> bool:
-        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if there is none.
+        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if `stored` is None.
 
-        With and without a hash it takes equally long, so that the time tells nobody whether an account exists. Raises
-        PasswordsBusyError.
+        That takes as long, so that the time tells nobody whether an account exists. Raises PasswordsBusyError.
         """
         with self._wait_for_turn():
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
@@ -86,8 +85,7 @@ class Passwords:
         Turns for one account from one network are SLOW_VERIFY_S apart, turns of one network NETWORK_PACE_S, and all
         others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser known
         to the account. Raises PasswordsBusyError at once if MAX_SLOW are waiting, or MAX_SLOW_OF_NETWORK from this
-        network. If the turn would be later than MAX_SLOW_WAIT_S, raises it after that time: asking again and again is
-        no advantage.
+        network, and after MAX_SLOW_WAIT_S if the turn would be later than that: asking again and again does not help.
         """
         with self._slow_lock:
             if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:

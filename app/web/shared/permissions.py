@@ -125,11 +125,10 @@ MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
 
 
 def queue_client(request: Request, services: ServicesDep) -> Client:
-    """Whose work this request starts in a child process: a signed-in teacher's, that of a browser with an enrolment in
-    any course, or else a visitor's.
+    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a visitor's.
 
-    A visitor is known by the network, and no member. Without cookies the database is not asked. In the demonstration
-    everybody is a visitor.
+    The first that applies; a browser is enrolled if it is in any course. A visitor is known by the network, and no
+    member. Without cookies the database is not asked. In the demonstration everybody is a visitor.
     """
     if services.is_demonstration:
         return Client(client_network(request), is_member=False)
@@ -375,9 +374,7 @@ RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn, or the material
-    removed.
-    """
+    """The material that a link shares, for every signed-in teacher; 404 if link or material is no longer there."""
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
@@ -390,8 +387,7 @@ SharedMaterial = Annotated[Material, Depends(shared_material)]
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
     """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher.
 
-    `course` is its id as sent by a form, or "". A text that is no number gets 404; the other errors are those of
-    EditableCourse.
+    `course` is its id as sent by a form, or "". 404 for a text that is no id; other errors are EditableCourse's.
     """
     if not course:
         return teacher
@@ -408,8 +404,7 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for an activity's run unless this browser has a student in the activity's course or a teacher or
-    assistant of it is signed in.
+    """Raise 404 for an activity's run unless this browser is enrolled in its course, or the course's staff signed in.
 
     Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
     not exist passes; the handler refuses it.

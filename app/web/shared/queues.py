@@ -17,10 +17,7 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Update the metrics of the queues every QUEUES_NOTED_EVERY_S until this `async with` ends.
-
-    Nothing is done if the server has no metrics.
-    """
+    """Run `_watch` until this `async with` ends, if the server has metrics."""
     kept = meters()
     if kept is None:
         yield
@@ -35,8 +32,8 @@ async def watch_queues(services: Services) -> AsyncIterator[None]:
 
 
 async def _watch(services: Services, kept: Meters) -> None:
-    """Set the gauges of `kept` every QUEUES_NOTED_EVERY_S, forever: how many threads of each kind work, how many calls
-    wait for one. The threads of no kind, in which all other pages are made, count as "other".
+    """Set the gauges of `kept` every QUEUES_NOTED_EVERY_S, forever: how many threads of each kind work, and how many
+    calls wait for one; "other" are the threads that all other pages share.
     """
     limiters: dict[str, CapacityLimiter] = {"other": current_default_thread_limiter()}
     limiters.update((kind, limiter) for kind, limiter in services.threads.items())

@@ -20,9 +20,8 @@ log = logging.getLogger("attention_shapes")
 class RequestLog:
     """ASGI middleware: X-Request-ID on every response, and a line in the log for some requests.
 
-    A line is written for each request that takes `slow_after_s` or longer (0: for none), for each that ends in a 500 or
-    without a response, and with `log_all` for every one. It has the route, the status and the time, but neither tokens
-    nor what was typed.
+    A line is written for each request that takes `slow_after_s` or longer (0: for none), for each that ends in a 500,
+    and with `log_all` for every one. It has the route, the status and the time, but neither tokens nor what was typed.
     """
 
     def __init__(self, app: ASGIApp, slow_after_s: float = 0, *, log_all: bool = False) -> None:

@@ -39,10 +39,9 @@ def queue_run(
     options: Mapping[str, Any],
     along: Callable[[], object],
 ) -> Job:
-    """Queue a run of a sheet under this key, with the device and memory that it needs, and return its job.
+    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError.
 
-    `options` are its device, number format and head. `along` stores what belongs to it in the same transaction. Raises
-    JobRefusedError.
+    `options` are its device, number format and head. `along` stores what belongs to it in the same transaction.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
     needs = _needs(services, architecture, tokens, {**of_sheet, **options})

@@ -81,8 +81,7 @@ class Services:
     def housekeeper(self) -> Housekeeper:
         """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub.
 
-        Whenever it has looked for such jobs, it empties SQLite's write-ahead log, so that deleted sentences are in no
-        file any more.
+        After each look at jobs it empties SQLite's write-ahead log, so that no file has deleted sentences any more.
         """
 
         def often() -> None:

@@ -52,9 +52,8 @@ def _question_names(variant: Variant) -> tuple[str, ...]:
 def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
     """The boxes and answers that are new in the tab, by name; None without the field `edits`, which the script sends.
 
-    The field lists them as "box:tab:number", and is empty if nothing is new. Left out: anything written otherwise,
-    names that are neither a box nor a question of the sheet, and numbers above MAX_NUMBER. If a name comes twice, the
-    last one counts.
+    The field lists them as "box:tab:number", and is empty if nothing is new; of a name listed twice the last counts.
+    Left out: anything written otherwise, names of no box or question of the sheet, and numbers above MAX_NUMBER.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """

@@ -235,9 +235,7 @@ def in_steps(variant: Variant) -> bool:
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows come before the first with a box that was not marked right or has changed since; 0 without a
-    report.
-    """
+    """How many rows come before the first with a box not marked right, or changed since; 0 without a report."""
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
@@ -324,9 +322,7 @@ def _first_row(variant: Variant, blanks: Collection[Blank]) -> str:
 
 
 def _repeated_sentence(report: Report) -> str:
-    """The most frequent sentence of the unreadable boxes, to be said once for the whole sheet; "" if fewer than MANY
-    boxes have it.
-    """
+    """The most frequent sentence of unreadable boxes, to be said once for the sheet; "" if fewer than MANY have it."""
     sentences = Counter(mark.message for mark in report.marks.values() if mark.kind == "unreadable")
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 

@@ -275,8 +275,7 @@ def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
 def _observed(real_head: RealHead, variant: Variant, row: Row) -> str:
     """The shape of a row's tensor in the run, or else in the file, as PyTorch prints it: '(12, 64)'; "" if in neither.
 
-    A tensor of the stage about one more token may have the key of one of the run's, and another symbolic shape: it is
-    not in the run.
+    A tensor of the stage about one more token that has a key of the run's, but another symbolic shape, is not in it.
     """
     arrays = {**real_head.arrays, "mask": real_head.mask}
     if row.key in arrays and variant.table[row.key].shape == SHAPES_OF_RUN.get(row.key):
