@@ -337,7 +337,17 @@ def show_shapes(
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
     """Every worksheet of the library."""
-    return [WorksheetEntry(**_worksheet_entry(services.library.variant(key))) for key in services.library.worksheets]
+    variants = map(services.library.variant, services.library.worksheets)
+    return [
+        WorksheetEntry(
+            key=each.worksheet.key,
+            title=each.title,
+            model=each.model.key,
+            topic=each.worksheet.topic,
+            tokens=each.tokens,
+        )
+        for each in variants
+    ]
 
 
 @router.get("/worksheets/{key}")
@@ -346,7 +356,7 @@ def show_worksheet(
 ) -> WorksheetDetail:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
     variant = library_with_model(services.library, services.store, model).variant(key, model, tokens)
-    return WorksheetDetail(**_worksheet_entry(variant), **_sheet_text(variant))
+    return WorksheetDetail(key=variant.worksheet.key, **variant_json(variant))
 
 
 @router.post("/variants")
@@ -510,16 +520,3 @@ def _rule(source: SizeSource, family: str) -> str:
     if source.is_default:
         return f"default of {family}"
     return f"null: {source.rule}" if source.is_null else source.rule or "stated"
-
-
-def _sheet_text(variant: Variant) -> dict[str, Any]:
-    """What a sheet says and asks, without its answers: the fields that a WorksheetDetail adds to its entry."""
-    added = WorksheetDetail.model_fields.keys() - WorksheetEntry.model_fields.keys()
-    return {key: value for key, value in variant_json(variant).items() if key in added}
-
-
-def _worksheet_entry(variant: Variant) -> dict[str, Any]:
-    """The fields of a WorksheetEntry, from the sheet with the worksheet's own sizes or with others."""
-    sheet = variant.worksheet
-    return {"key": sheet.key, "title": variant.title, "model": variant.model.key, "topic": sheet.topic,
-            "tokens": variant.tokens}  # fmt: skip

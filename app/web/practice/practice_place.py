@@ -16,9 +16,9 @@ from app.classes.course_settings import Practising, first_draw, practice_library
 from app.practice.levels import practice_levels
 from app.practice.record import MAX_COUNT, MAX_RECORD_CHARACTERS, PracticeRecord, RecordError, read_record, write_within
 from app.sheets.library import Library
-from app.store import Enrolment, Store, Visitor
+from app.store import Enrolment, Store
 from app.web.practice.practice_cookie import read_record_cookie, set_record_cookie
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.visitor import MaybeVisitor
 
 
@@ -47,26 +47,18 @@ class PracticePlace:
 
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
-    """Where this browser practises: for a course of its student, else on its own; see `_place_in_course`."""
-    place = _place_in_course(services, visitor) if visitor else None
-    return place or PracticePlace(services.library, read_record_cookie(request))
+    """Where this browser practises: for a course of its student, if it does so (see `practising`), else on its own.
+
+    It is on its own, too, if no level of practice is left with the sheets that the course practises.
+    """
+    if visitor and (found := practising(services.store, visitor)):
+        library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
+        if practice_levels(library):
+            return PracticePlace(library, _record_of(found), found.enrolment)
+    return PracticePlace(services.library, read_record_cookie(request))
 
 
 PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
-
-
-def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | None:
-    """The practice of the student as whom this browser practises, if it does so for a course (see `practising`).
-
-    None if it does not, and if no level of practice is left with the course's sheets.
-    """
-    found = practising(services.store, visitor)
-    if found is None:
-        return None
-    library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
-    if not practice_levels(library):
-        return None
-    return PracticePlace(library, _record_of(found), found.enrolment)
 
 
 def _record_of(found: Practising) -> PracticeRecord:

@@ -194,13 +194,10 @@ def _open_sheet(
         report = grade(variant, requested.answers)
         hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
     notice = _try_first() if answers and not attempt else ""
-    page = _sheet_page(
-        services, requested, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
-    )
-    focused = first_to_fix(page.rows) if checked or hinted else ""
+    page = _sheet_page(requested, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted)
+    page = replace(page, focused=first_to_fix(page.rows) if checked or hinted else "")
     if requested.work is None:
         page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
-    page = replace(page, focused=focused)
     page = _with_practice_panel(request, services, requested, _with_explanation(requested, page), place)
     return render("practice/sheet.html", page)
 
@@ -235,7 +232,7 @@ def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respon
 def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Mark the sheet, store the attempt, and show the marks; without any readable answer, only the draft is stored."""
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check)
-    return _respond(request, services, requested, _sheet_page(services, requested, outcome.report))
+    return _respond(request, services, requested, _sheet_page(requested, outcome.report))
 
 
 @router.post("/sheet/hint")
@@ -247,7 +244,7 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
     hinted = write_hint(requested.variant, report, read_hint_level(form.raw("hint")))
-    return _respond(request, services, requested, _sheet_page(services, requested, report, hinted=hinted))
+    return _respond(request, services, requested, _sheet_page(requested, report, hinted=hinted))
 
 
 @router.post("/sheet/answers")
@@ -259,9 +256,9 @@ def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
     if last is None or outcome.result == "try-first":
-        return _respond(request, services, requested, _sheet_page(services, requested, None, notice=_try_first()))
+        return _respond(request, services, requested, _sheet_page(requested, None, notice=_try_first()))
     report = grade(requested.variant, last.answers)
-    return _respond(request, services, requested, _sheet_page(services, requested, report, answers_shown=True))
+    return _respond(request, services, requested, _sheet_page(requested, report, answers_shown=True))
 
 
 def _respond(request: Request, services: Services, requested: SheetRequest, page: SheetPage) -> Response:
@@ -334,7 +331,6 @@ def _with_explanation(requested: SheetRequest, page: SheetPage) -> SheetPage:
 
 
 def _sheet_page(
-    services: Services,
     requested: SheetRequest,
     report: Report | None,
     *,

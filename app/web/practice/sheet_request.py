@@ -116,18 +116,17 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
-    """The library for a worksheet of this key: the app's if it has the worksheet, else that of the course for which
-    this browser practises, whether it has the worksheet or not; the app's without such a course.
+    """The library for a worksheet of this key: that of the course for which this browser practises, if the app's lacks
+    the worksheet and there is such a course; else the app's.
 
     So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
     """
     if whole_key(worksheet) in services.library.worksheets:
         return services.library
     visitor = visitor_of(request, services.store)
-    found = practising(services.store, visitor) if visitor else None
-    if found is None:
-        return services.library
-    return practice_library(services.library, services.store, found.enrolment.course, found.practice)
+    if visitor and (found := practising(services.store, visitor)):
+        return practice_library(services.library, services.store, found.enrolment.course, found.practice)
+    return services.library
 
 
 def find_variant(

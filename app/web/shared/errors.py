@@ -171,8 +171,8 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
         address = urlunsplit(("", "", request.url.path, request.url.query, ""))
         return RedirectResponse(url_for("show_sign_in", next=address), 303)
     sentence = _(
-        "You have been signed out, so nothing was changed. Sign in again in another tab, then come back "
-        "here and resubmit."
+        "You have been signed out, so nothing was changed. Sign in again in another tab, then come back here and "
+        "resubmit."
     )
     return _error_response(request, 401, sentence)
 

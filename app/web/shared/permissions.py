@@ -121,9 +121,6 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
     return services.store.people.find_session(token) if token else None
 
 
-MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
-
-
 def queue_client(request: Request, services: ServicesDep) -> Client:
     """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a visitor's.
 
@@ -140,26 +137,18 @@ def queue_client(request: Request, services: ServicesDep) -> Client:
     return Client(client_network(request), is_member=False)
 
 
-QueueClient = Annotated[Client, Depends(queue_client)]
-
-
 async def practice_is_open(request: Request, services: ServicesDep) -> bool:
     """Whether this browser may practise: only signed-in teachers where the operator has closed it, as for exams."""
     return services.settings.practice or await run_in_threadpool(teacher_of, request, services) is not None
 
 
-PracticeOpen = Annotated[bool, Depends(practice_is_open)]
-
-
 def _practice_closed() -> HTTPException:
     """The error for a closed page (403), which says where students and teachers go instead."""
-    return HTTPException(
-        403,
-        _(
-            "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
-            "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
-        ),
+    sentence = _(
+        "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
+        "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
     )
+    return HTTPException(403, sentence)
 
 
 async def require_practice(open_to_practice: PracticeOpen) -> None:
@@ -175,23 +164,15 @@ def require_teacher(teacher: MaybeTeacher) -> Teacher:
     return teacher
 
 
-SignedIn = Annotated[Teacher, Depends(require_teacher)]
-
-
 def operator(teacher: SignedIn) -> Teacher:
     """The signed-in teacher, if they are an operator; 403 for any other teacher."""
     if not teacher.is_operator:
-        raise HTTPException(
-            403,
-            _(
-                "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
-                "with “attention-shapes teacher operator {email}”."
-            ).format(email=teacher.email),
+        sentence = _(
+            "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
+            "with “attention-shapes teacher operator {email}”."
         )
+        raise HTTPException(403, sentence.format(email=teacher.email))
     return teacher
-
-
-Operator = Annotated[Teacher, Depends(operator)]
 
 
 def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
@@ -200,16 +181,10 @@ def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> Co
     return CourseAccess(course, teacher, role)
 
 
-StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
-
-
 def instructor_course(access: StaffCourse) -> CourseAccess:
     """A course, archived or not, for its teachers; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
-
-
-InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
 def editable_course(access: InstructorCourse) -> CourseAccess:
@@ -218,18 +193,12 @@ def editable_course(access: InstructorCourse) -> CourseAccess:
     return access
 
 
-EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
-
-
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
     """A student on the roster of a course, for a teacher to change; 404 if there is none, or in another course.
 
     First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
     """
     return RosterStudentAccess(_find_student(services, access.course, student_id), access.course, access.teacher)
-
-
-EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
@@ -242,9 +211,6 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
         raise HTTPException(404)
     role, course = _require_staff(services, activity.course_id, teacher)
     return ActivityAccess(course, teacher, role, activity, services.store.now())
-
-
-StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
 
 
 @dataclass(frozen=True)
@@ -260,9 +226,6 @@ def staff_student_results(services: ServicesDep, access: StaffActivity, student_
     return StudentResultsAccess(access, _find_student(services, access.course, student_id))
 
 
-StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
-
-
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
     """A student and an activity of one course, for its teachers to change the results.
 
@@ -273,16 +236,10 @@ def editable_student_results(access: StaffStudentResults) -> StudentResultsAcces
     return access
 
 
-EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
-
-
 def instructor_activity(access: StaffActivity) -> ActivityAccess:
     """An activity, of an archived course too, for the teachers of its course; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
-
-
-InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
 
 
 def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
@@ -297,16 +254,10 @@ def editable_activity(access: StaffActivity) -> ActivityAccess:
     return access
 
 
-EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
-
-
 def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
     """The courses that the signed-in teacher may change: as a teacher, and not archived. The newest come first."""
     taught = services.store.courses.taught_by(teacher)
     return tuple(each.course for each in taught if each.can_edit)
-
-
-EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
 
 
 @dataclass(frozen=True)
@@ -330,9 +281,6 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
     return _material_access(services, teacher, material)
 
 
-ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
-
-
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
     """A material for its teacher, or for the teachers of its course, to change it.
 
@@ -342,9 +290,6 @@ def editable_material(access: ReadableMaterial) -> MaterialAccess:
         _require_unarchived(access.course)
         _require_instructor("assistant")
     return access
-
-
-EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
@@ -359,9 +304,6 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
     return editable_material(_material_access(services, teacher, material))
 
 
-MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
-
-
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
     """A removed material, to restore; 404 if there is none, 404, 409 and 403 as by `editable_material`."""
     material = services.store.materials.find_removed(valid_id(material_id))
@@ -370,18 +312,12 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
     return editable_material(_material_access(services, teacher, material))
 
 
-RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
-
-
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
     """The material that a link shares, for every signed-in teacher; 404 if link or material is no longer there."""
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
     return material
-
-
-SharedMaterial = Annotated[Material, Depends(shared_material)]
 
 
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
@@ -427,13 +363,10 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
 
 def _not_enrolled() -> HTTPException:
     """The error for a browser that is not enrolled in a course (404), which says how to join."""
-    return HTTPException(
-        404,
-        _(
-            "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at "
-            "/resume."
-        ),
+    sentence = _(
+        "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at /resume."
     )
+    return HTTPException(404, sentence)
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
@@ -452,9 +385,6 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, services.store.now(), work=work)
 
 
-StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
-
-
 @dataclass(frozen=True)
 class EnrolmentAccess:
     """An enrolment of this browser, and its visitor."""
@@ -470,9 +400,6 @@ def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id
     if own is None or visitor is None:
         raise _not_enrolled()
     return EnrolmentAccess(own, visitor)
-
-
-BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browser_enrolment))]
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
@@ -522,3 +449,28 @@ def valid_id(number: int) -> int:
     if not 0 < number <= LARGEST_ID:
         raise HTTPException(404)
     return number
+
+
+# What handlers ask for: the object that the function returns; an error that it raises is the response.
+MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
+QueueClient = Annotated[Client, Depends(queue_client)]
+PracticeOpen = Annotated[bool, Depends(practice_is_open)]
+SignedIn = Annotated[Teacher, Depends(require_teacher)]
+Operator = Annotated[Teacher, Depends(operator)]
+StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
+InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
+EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
+EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
+StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
+StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
+EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
+InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
+EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
+EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
+ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
+EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
+MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
+RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
+SharedMaterial = Annotated[Material, Depends(shared_material)]
+StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
+BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browser_enrolment))]

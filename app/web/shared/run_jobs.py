@@ -79,8 +79,7 @@ def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, A
     `arguments` are the key of a `model` or else the text of a `config`, `tokens`, and what `run_head` takes. Raises
     WorksheetError for an unknown model, and ConfigError for a config that cannot be used.
     """
-    options = dict(arguments)
-    architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
+    architecture, tokens, options = _parts_asked(services, arguments)
     check_runnable(architecture, tokens, options["topic"], options["decoder_tokens"])
     return _needs(services, architecture, tokens, options)
 
@@ -100,22 +99,22 @@ def shape_text(shape: Iterable[int]) -> str:
 
 def _run_asked(services: Services, task: Task) -> bytes:
     """Run what the API queued, and return the result as JSON; raises HeadNotRun if it cannot be run."""
-    options = dict(task.arguments)
-    architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
+    architecture, tokens, options = _parts_asked(services, task.arguments)
     result = run_architecture(services.runner, architecture, tokens, check=task.check, **options)
     return json.dumps(result.as_dict()).encode()
 
 
-def _architecture_asked(services: Services, options: dict[str, Any]) -> Architecture:
-    """Remove `model` and `config` from `options`, and return the architecture that they name.
+def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Architecture, int, dict[str, Any]]:
+    """The architecture and the number of tokens of a run of the API, and its other arguments.
 
-    It is that of the model with the key `model`, in the library or imported; if that is None, it is read from `config`,
-    the text of a config.json.
+    The architecture is that of the model with the key `model`, in the library or imported; if that is None, it is read
+    from `config`, the text of a config.json.
     """
-    key, config = options.pop("model"), options.pop("config")
+    options = dict(arguments)
+    key, config, tokens = options.pop("model"), options.pop("config"), options.pop("tokens")
     if key is None:
-        return build_architecture(json.loads(config))
-    return library_with_model(services.library, services.store, key).model(key).architecture
+        return build_architecture(json.loads(config)), tokens, options
+    return library_with_model(services.library, services.store, key).model(key).architecture, tokens, options
 
 
 def _needs(services: Services, architecture: Architecture, tokens: int, options: Mapping[str, Any]) -> dict[str, Any]:
