@@ -98,7 +98,7 @@ def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple
 
 
 def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -> TooManyGuessesError | None:
-    """The error of the first bucket that is empty; None if none is."""
+    """The error of the first bucket, given as limit and key, without a whole token; None if all have one."""
     try:
         for limit, key in guesses:
             services.limits.check(limit, key)

@@ -204,8 +204,8 @@ def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> 
 def _job_line(job: JobRecord, at: datetime) -> JobLine:
     """A job as the page shows it, as of `at`.
 
-    Until then runs the wait of a job that waits, and the work of one at work. Percent are rounded down. A job that
-    failed or was lost can be retried for JOB_RETENTION after its end.
+    A job that waits has waited until then, one at work took until then. Percent are rounded down. The reason of a lost
+    job is "lost". A job that failed or was lost can be retried for JOB_RETENTION after its end.
     """
     waited, took = job.waited, job.took
     if job.is_working:

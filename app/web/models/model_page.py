@@ -100,21 +100,13 @@ class TensorLine:
 
 
 @dataclass(frozen=True)
-class SheetChoice:
-    """A sheet to open for this model."""
-
-    name: str
-    link: str
-
-
-@dataclass(frozen=True)
 class ModelPage:
     """Everything that templates/models/model.html shows."""
 
     model: Annotated[Model, Doc("The model, of the library or imported.")]
     sizes: Annotated[tuple[SizeLine, ...], Doc("Each size and where it came from.")]
     kinds: Annotated[tuple[str, ...], Doc("How it computes, one sentence a property.")]
-    sheets: Annotated[tuple[SheetChoice, ...], Doc("The sheets that can be made from it.")]
+    sheets: Annotated[tuple[tuple[str, str], ...], Doc("Name and address of each sheet that can be made from it.")]
     counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
     total: Annotated[ParameterFormula, Doc("Its parameters as a sum of products.")]
     summands: Annotated[tuple[SummandLine, ...], Doc("The same sum, part by part.")]
@@ -165,11 +157,11 @@ def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
             yield SizeLine(symbol, meanings[symbol], "–", "", reason_for_none(symbol))
 
 
-def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
-    """A link to one sheet for each table that the library's worksheets give with this model, in the library's order.
+def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
+    """Name and address of one sheet for each table that the library's worksheets give with this model, in its order.
 
     Of the worksheets with the same table it is the one that fits the model best by `_misfit`, the first among equals.
-    The link is named after its topic. Worksheets that cannot be made from this model are left out.
+    Its name is the topic's. Worksheets that cannot be made from this model are left out.
     """
     by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
@@ -180,7 +172,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():
         variant = min(variants, key=lambda variant: _misfit(library, variant))
-        yield SheetChoice(library.wording.topics[variant.worksheet.topic].name, sheet_link(variant))
+        yield library.wording.topics[variant.worksheet.topic].name, sheet_link(variant)
 
 
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:

@@ -358,8 +358,9 @@ def _result(run: Run) -> HeadRun | None:
 def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
     """A sentence that torch agrees with every answer, with the shape of the row "output" or, without one, of the last.
 
-    If torch contradicts the answer key, the sentence says that instead. Otherwise it is empty without a result, and if
-    an answer differs, is missing or cannot be read. It waits while there is a `job`.
+    The shape has tokens as rows, which is said if they are columns on the sheet. If torch contradicts the answer key,
+    the sentence says that instead. Otherwise it is empty without a result, and if an answer differs, is missing or
+    cannot be read. It waits while there is a `job`.
     """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))

@@ -48,6 +48,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Begin between requests, without a deadline, and log to `_log` in place of uvicorn's logger."""
         super().__init__(*arguments, **options)
         self.logger = _log
         self._deadline: asyncio.TimerHandle | None = None

@@ -148,7 +148,9 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 
 def _wrong_method(request: Request) -> str:
-    """The sentence of a 405; below /api/ it lists the methods of all routes with this address, alphabetically."""
+    """The sentence of a 405: to go back and use the form, or below /api/ the methods of all routes with this address,
+    in alphabetical order.
+    """
     if not request.url.path.startswith("/api/"):
         problem = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
         return problem.format(method=request.method)

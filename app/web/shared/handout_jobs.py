@@ -99,10 +99,10 @@ def printable_tickets(services: Services, activity: Activity) -> Mapping[str, Ti
 def _class_sheets(
     services: Services, activity: Activity, sheet_number: int, count: int, check: Callable[[], None]
 ) -> list[HandoutSheet]:
-    """A sheet for each student of the course, by name, with the numbers that they have on the screen.
+    """A sheet for each student of the course, in the order of names, with the sizes that they have on the screen.
 
-    `check` is called after each of them. Without students there are `count` copies of one sheet, which has the model
-    and lengths that the activity has for everybody and a line for the name.
+    Names are those of `names_with_numbers`. `check` is called after each sheet. Without students there are `count`
+    copies of one sheet, which has the model and lengths chosen for the activity and a line for the name.
     """
     course = services.store.courses.find(activity.course_id)
     students = services.store.roster.students(course) if course else ()

@@ -133,7 +133,7 @@ class Guard:
             return 413 if received > most else 503 if self._bodies > MAX_BODIES else 0
 
         async def count_received() -> Message:
-            """The next message of the request; raises _RefusedError once more has come than may."""
+            """The next message of the request, its body counted; _RefusedError once `problem` has a status for it."""
             nonlocal received
             message = await receive()
             size = len(message.get("body", b""))
@@ -222,7 +222,7 @@ def _with_headers(send: Send, *, may_keep: bool) -> Send:
     """
 
     async def send_with_headers(message: Message) -> None:
-        """Send a message, with HEADERS where it is the start of a response."""
+        """Send a message; the start of a response gets "no-store" unless `may_keep`, HEADERS that it lacks, and Vary."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if not may_keep:

@@ -396,9 +396,9 @@ class SlideLink:
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
     """Yield a link for each product on a sheet, with the texts typed; none if practice is closed to this browser.
 
-    An author's worksheet links to a slide of its topic with its rows, so it has links only if it asks for numbers with
-    tokens as rows. `rows` are the sheet's, with their texts. `sheet` says where the exhibit leads back to: practice=1
-    for a round of practice, activity and number for a sheet of a class.
+    An author's worksheet links to a slide of its topic with its rows and its G = H, if it has that; so it has links
+    only if it asks for numbers with tokens as rows. `rows` are the sheet's, with their texts. `sheet` says where the
+    exhibit leads back to: practice=1 for a round of practice, activity and number for a sheet of a class.
     """
     worksheet = variant.worksheet
     differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")

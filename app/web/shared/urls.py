@@ -68,11 +68,6 @@ def url_for(name: str, **values: object) -> str:
     return f"{path}?{urlencode(values, safe='/')}" if values else path
 
 
-def route_names() -> frozenset[str]:
-    """Every name that url_for knows."""
-    return frozenset(_routes)
-
-
 Press = Literal["save", "check", "hint", "hand-in", "run"]  # what a form with a sheet asks for
 _PRESSES: Mapping[Press, str] = {
     "save": "save_class_sheet",
