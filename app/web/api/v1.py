@@ -329,24 +329,17 @@ def show_shapes(
     services: ServicesDep, key: str, tokens: int = 100, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
     """Every shape of a model for `tokens` and `decoder_tokens`, as `shapes --json` prints them."""
-    return shapes(
-        library_with_model(services.library, services.store, key).model(key).architecture, tokens, decoder_tokens
-    )
+    model = library_with_model(services.library, services.store, key).model(key)
+    return shapes(model.architecture, tokens, decoder_tokens)
 
 
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
     """Every worksheet of the library."""
-    variants = map(services.library.variant, services.library.worksheets)
+    variants = {key: services.library.variant(key) for key in services.library.worksheets}
     return [
-        WorksheetEntry(
-            key=each.worksheet.key,
-            title=each.title,
-            model=each.model.key,
-            topic=each.worksheet.topic,
-            tokens=each.tokens,
-        )
-        for each in variants
+        WorksheetEntry(key=key, title=each.title, model=each.model.key, topic=each.worksheet.topic, tokens=each.tokens)
+        for key, each in variants.items()
     ]
 
 
@@ -365,9 +358,8 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
     The same seed always draws the same sheet. 404 for an unknown worksheet or model, 422 for a seed out of range.
     """
-    variant = library_with_model(services.library, services.store, body.model).seeded(
-        body.worksheet, body.seed, body.model
-    )
+    library = library_with_model(services.library, services.store, body.model)
+    variant = library.seeded(body.worksheet, body.seed, body.model)
     return VariantEntry(seed=body.seed, **variant_json(variant))
 
 

@@ -83,16 +83,16 @@ def register_exception_handlers(app: FastAPI) -> None:
     nothing about it. All handlers run on the event loop, so that errors are reported even while every thread is busy.
     """
     for kind in (*STATUS, HubError):
-        app.add_exception_handler(kind, _core_error)
-    app.add_exception_handler(NotSignedInError, _not_signed_in)
-    app.add_exception_handler(TooManyGuessesError, _too_many_guesses)
-    app.add_exception_handler(BudgetSpentError, _budget_spent)
-    app.add_exception_handler(PasswordsBusyError, _passwords_busy)
-    app.add_exception_handler(HTTPException, _http_exception)
-    app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_exception_handler(SQLAlchemyError, _database_error)
-    app.add_exception_handler(ClientDisconnect, _client_disconnected)
-    app.add_exception_handler(Exception, _unexpected_error)
+        app.exception_handler(kind)(_core_error)
+    app.exception_handler(NotSignedInError)(_not_signed_in)
+    app.exception_handler(TooManyGuessesError)(_too_many_guesses)
+    app.exception_handler(BudgetSpentError)(_budget_spent)
+    app.exception_handler(PasswordsBusyError)(_passwords_busy)
+    app.exception_handler(HTTPException)(_http_exception)
+    app.exception_handler(RequestValidationError)(_invalid_request)
+    app.exception_handler(SQLAlchemyError)(_database_error)
+    app.exception_handler(ClientDisconnect)(_client_disconnected)
+    app.exception_handler(Exception)(_unexpected_error)
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
@@ -131,13 +131,12 @@ async def _core_error(request: Request, error: Exception) -> Response:
     return _error_response(request, error.status if isinstance(error, HubError) else status_of(error), str(error))
 
 
-async def _http_exception(request: Request, error: Exception) -> Response:
+async def _http_exception(request: Request, error: HTTPException) -> Response:
     """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one.
 
     Instead, a GET that gets a 405, since only forms are sent to its address, is redirected to the page above (303),
     except below /api/ and for htmx.
     """
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     path = request.url.path
     if error.status_code == 405 and request.method == "GET" and not (is_htmx(request) or path.startswith("/api/")):
         return RedirectResponse(page_above(path), 303)
@@ -179,16 +178,14 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
     return _error_response(request, 401, sentence)
 
 
-async def _too_many_guesses(request: Request, error: Exception) -> Response:
+async def _too_many_guesses(request: Request, error: TooManyGuessesError) -> Response:
     """429 with the seconds to wait, in words and as Retry-After."""
-    assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = _("Too many failed attempts. Try again in {seconds} s.").format(seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
-async def _budget_spent(request: Request, error: Exception) -> Response:
+async def _budget_spent(request: Request, error: BudgetSpentError) -> Response:
     """429 with the minutes to wait, rounded up, in words, and the seconds as Retry-After."""
-    assert isinstance(error, BudgetSpentError)  # noqa: S101 - registered for this class alone
     minutes = -(-error.seconds // 60)
     sentence = ngettext(
         "A lot has been stored from here within an hour. Try again in {minutes} minute.",
@@ -204,12 +201,11 @@ async def _passwords_busy(request: Request, error: Exception) -> Response:
     return _error_response(request, 503, sentence, {"Retry-After": "3"})
 
 
-async def _invalid_request(request: Request, error: Exception) -> Response:
+async def _invalid_request(request: Request, error: RequestValidationError) -> Response:
     """422 with the first invalid field and its problem: 'answers.keys.rows must be a text.'
 
     A body that is not JSON, or is sent with another content type, gets its own sentence instead.
     """
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return _error_response(request, 422, _("The body of this request is not JSON."))
@@ -276,7 +272,7 @@ _last_logged = dict[Failure, float]()  # by kind of failure, the time when it wa
 
 
 def _log_failure(failure: Failure, error: Exception) -> None:
-    """Log what is wrong with the database, once in LOG_INTERVAL_S for each kind of failure.
+    """Log what is wrong with the database as an error, at most once in LOG_INTERVAL_S for each kind of failure.
 
     The log holds the class of the error, not its text with people's data.
     """

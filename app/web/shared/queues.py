@@ -17,7 +17,10 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Run `_watch` until this `async with` ends, if the server has metrics."""
+    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends.
+
+    Nothing is done on a server without metrics.
+    """
     kept = meters()
     if kept is None:
         yield

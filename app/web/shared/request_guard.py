@@ -222,7 +222,7 @@ def _with_headers(send: Send, *, may_keep: bool) -> Send:
     """
 
     async def send_with_headers(message: Message) -> None:
-        """Send a message; the start of a response gets "no-store" unless `may_keep`, HEADERS that it lacks, and Vary."""
+        """Send a message; the start of a response gets no-store unless `may_keep`, HEADERS that it lacks, and Vary."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if not may_keep:

@@ -205,10 +205,11 @@ def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidenc
 def turned_query(real_head: RealHead) -> TurnedQuery | None:
     """The last token's query, as the stage about rotary positions shows it; None if the run has no pairs of it.
 
-    Numbers have three decimals. Angles are in degrees: whole from 100 on, and for 0.
+    Numbers have three decimals. Angles are in degrees, with as many decimals as `places_for` says; whole from 100 on,
+    and for 0.
     """
 
-    def told(numbers: tuple[float, float]) -> tuple[str, str]:
+    def number_texts(numbers: tuple[float, float]) -> tuple[str, str]:
         return decimal(numbers[0], 3), decimal(numbers[1], 3)
 
     def angle_text(angle: float) -> str:
@@ -217,7 +218,7 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
     if not real_head.turned:
         return None
     lines = (
-        TurnedLine(pair.features, told(pair.before), angle_text(degrees(pair.angle)), told(pair.after))
+        TurnedLine(pair.features, number_texts(pair.before), angle_text(degrees(pair.angle)), number_texts(pair.after))
         for pair in real_head.turned
     )
     count = len(real_head.tokens)
