@@ -193,30 +193,25 @@ def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
 def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
     """The summands of the number of parameters in its order, each with its layers in words, its share and its buckets.
 
-    A summand has room for a label in the bar if it is at least a fifth of the whole.
+    A summand has room for a label in the bar if it is at least a fifth of the whole. A bucket counts in all layers of
+    its summand; its key begins with the summand's number, from 0. If there are several, sums in them have brackets.
     """
     for number, (part, group) in enumerate(zip(total.summands, parameter_bar(total), strict=True)):
-        pieces = tuple(_piece_line(f"{number}-", part, piece, total.total) for piece in group.pieces)
+        layers, buckets = part.layers or 1, len(part.buckets)
+        pieces = tuple(
+            PieceLine(
+                key=f"{number}-{piece.bucket.bucket}",
+                name=bucket_name(piece.bucket.bucket, part),
+                piece=piece,
+                symbols=in_brackets(piece.bucket.symbols, buckets),
+                numbers=in_brackets(piece.bucket.numbers, buckets),
+                total=piece.bucket.count * layers,
+                share=_share(piece.bucket.count * layers, total.total),
+            )
+            for piece in group.pieces
+        )
         where, has_room = layers_text(part, total), part.total * 5 >= total.total
         yield SummandLine(part, where, group, has_room, _share(part.total, total.total), pieces)
-
-
-def _piece_line(prefix: str, part: Summand, piece: BarPiece, whole: int) -> PieceLine:
-    """One bucket of the summand `part` in all of its layers; `whole` is the number that its share is of.
-
-    Its key is `prefix` and the bucket's. Sums have brackets if the summand has several buckets (see `in_brackets`).
-    """
-    bucket = piece.bucket
-    total = bucket.count * (part.layers or 1)
-    return PieceLine(
-        key=f"{prefix}{bucket.bucket}",
-        name=bucket_name(bucket.bucket, part),
-        piece=piece,
-        symbols=in_brackets(bucket.symbols, len(part.buckets)),
-        numbers=in_brackets(bucket.numbers, len(part.buckets)),
-        total=total,
-        share=_share(total, whole),
-    )
 
 
 def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[LegendLine]:

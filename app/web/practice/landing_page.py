@@ -100,19 +100,17 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
         answers[name] = "" if is_beginning else text
         mark = grade(variant, answers).marks[asked]
         if mark.kind != "right":
-            row = next(row for row in variant.rows if row.key == asked.tensor)
-            figures = draw_figures(variant, readable_answers(variant, answers))
-            # The first figure with this side: for keys the layer, in which one head is a stripe.
-            figure, side = next((each, side) for each in figures for side in each.edges if side.blank == asked)
-            question = Question(name, row, answers[f"{row.key}.rows"], text, mark, _place(side))
-            return Trial(figure, _mismatches(figures), answered, question)
+            break
         answered[name] = answers[name]
     figures = draw_figures(variant, readable_answers(variant, answers))
-    return Trial(figures[-1], _mismatches(figures), answered, None)
-
-
-def _mismatches(figures: tuple[Figure, ...]) -> tuple[MismatchCaption, ...]:
-    return tuple(each for figure in figures for each in figure.mismatches)
+    mismatches = tuple(each for figure in figures for each in figure.mismatches)
+    if mark.kind == "right":
+        return Trial(figures[-1], mismatches, answered, None)
+    row = next(row for row in variant.rows if row.key == asked.tensor)
+    # The first figure with this side: for keys the layer, in which one head is a stripe.
+    figure, side = next((each, side) for each in figures for side in each.edges if side.blank == asked)
+    question = Question(name, row, answers[f"{row.key}.rows"], text, mark, _place(side))
+    return Trial(figure, mismatches, answered, question)
 
 
 def _place(side: Edge) -> Rect:

@@ -45,6 +45,7 @@ from app.web.shared.urls import page_above, url_for
 
 log = logging.getLogger("attention_shapes")
 LOG_INTERVAL_S = 60
+_last_logged = dict[Failure, float]()  # by kind of failure of the database, the time when it was last logged
 
 STATUS: dict[type[Exception], int] = {
     WorksheetError: 404,
@@ -259,27 +260,16 @@ async def _database_error(request: Request, error: Exception) -> Response:
             "account of your own, it would be done now."
         )
         return _error_response(request, 403, sentence)
-    _log_failure(failure, error)
+    at = time.monotonic()
+    if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
+        _last_logged[failure] = at
+        log.error("%s (%s)", failure.status, type(error).__name__)  # not the error's text, which has people's data
     count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):
         sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")
         return _error_response(request, 503, sentence, {"Retry-After": "30"})
     sentence = _("The database isn’t responding right now. Nothing you typed is lost: try again in a moment.")
     return _error_response(request, 503, sentence, {"Retry-After": "2"})
-
-
-_last_logged = dict[Failure, float]()  # by kind of failure, the time when it was last logged
-
-
-def _log_failure(failure: Failure, error: Exception) -> None:
-    """Log what is wrong with the database as an error, at most once in LOG_INTERVAL_S for each kind of failure.
-
-    The log holds the class of the error, not its text with people's data.
-    """
-    at = time.monotonic()
-    if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
-        _last_logged[failure] = at
-        log.error("%s (%s)", failure.status, type(error).__name__)
 
 
 async def _client_disconnected(request: Request, error: Exception) -> Response:
