@@ -129,13 +129,11 @@ def library_for(request: Request, services: Services, worksheet: str) -> Library
     return services.library
 
 
-def find_variant(
-    library: Library, worksheet: str, model: str = "", tokens: str | None = None, decoded: str = ""
-) -> Variant:
-    """The sheet of a worksheet with a model and lengths as typed; what is empty, or `tokens` None, is the worksheet's
-    default.
+def find_variant(library: Library, worksheet: str, model: str, tokens: str | None, decoded: str) -> Variant:
+    """The sheet of a worksheet with a model, tokens and decoder tokens as typed.
 
-    Raises WorksheetError, TokensError or TopicError for what cannot be used.
+    A `model` or `decoded` of "", and `tokens` of None, are the worksheet's. Raises WorksheetError, TokensError or
+    TopicError for what cannot be used, such as an empty text as `tokens`.
     """
     lengths = (None if tokens is None else _read_length(tokens), _read_length(decoded) if decoded else None)
     return library.variant(worksheet, model or None, *lengths)

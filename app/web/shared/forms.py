@@ -52,9 +52,9 @@ class FormReader:
         value = self._form.get(name)
         return value[:longest].encode(errors="replace").decode() if isinstance(value, str) else None
 
-    def texts(self, longest: int = MAX_TEXT) -> dict[str, str]:
-        """Every field that was sent as text, as `raw` gives it, by name."""
-        return {name: text for name in self.names("") if (text := self.optional(name, longest)) is not None}
+    def texts(self) -> dict[str, str]:
+        """Every field that was sent as text, as `raw` gives it, cut to MAX_TEXT, by name (see `names`)."""
+        return {name: text for name in self.names("") if (text := self.optional(name, MAX_TEXT)) is not None}
 
     def all(self, name: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
         """Every value of a field that may be sent more than once, such as a list of ticked boxes, cut to a length."""

@@ -130,8 +130,8 @@ def stage_views(
     visitor_token: str,
     skipped: Collection[str],
     *,
-    hint: HintLevel | None = None,
-    is_checked: bool = False,
+    hint: HintLevel | None,
+    is_checked: bool,
 ) -> tuple[StageView, ...]:
     """The stages in order: up to the first that is neither all right nor skipped they are open, that one is asked, and
     the others are ahead.
