@@ -122,7 +122,8 @@ def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
 
 @router.post("/machines/jobs/{job_id:int}/retry")
 def retry_any_job(services: ServicesDep, teacher: Operator, job_id: int) -> Response:
-    """Put a job that failed or was lost back into its queue, and record it in the audit log.
+    """Put a job that failed or was lost back into its queue, record it in the audit log, and do what waits, if web
+    processes do jobs.
 
     Nothing happens to any other job, nor to one whose arguments have been deleted, an hour after its end. Redirects to
     the page, which says whether the job was put back. 404 if there is no job with that id (any more).
