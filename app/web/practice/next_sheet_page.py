@@ -50,11 +50,11 @@ def choose_practice_level(
     test: Annotated[str, Form(max_length=60)] = "",
     answers: Annotated[str, Form(max_length=60)] = "",
 ) -> Response:
-    """Add the result of the present sheet to the record, and go on with `level`; to test out of it if `test` is not
-    empty.
+    """Add the result of the present sheet to the record, change to `level`, and redirect to the record's next sheet.
 
-    Sheets are then answered in symbols if `answers` is "letters", in numbers if it is "numbers", else as before. If the
-    level is unknown or not open yet, `level`, `test` and `answers` are ignored, and only the result is added.
+    It tests out of the level if `test` is not empty. Sheets are then answered in symbols if `answers` is "letters", in
+    numbers if it is "numbers", else as before. If the level is unknown or not open yet, `level`, `test` and `answers`
+    are ignored, and only the result is added.
     """
     record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):

@@ -26,7 +26,10 @@ class OncePerInterval(logging.Filter):
         self._passed_at = dict[str, float]()  # by the text before anything is put into it, so it stays small
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record passes; records of the same text before anything is put into it count as the same."""
+        """Whether a record passes: an error does, any other if none with its text passed in REPEAT_INTERVAL_S.
+
+        The text is that before anything is put into it.
+        """
         now, text = time.monotonic(), str(record.msg)
         if record.levelno > logging.WARNING or now - self._passed_at.get(text, -REPEAT_INTERVAL_S) >= REPEAT_INTERVAL_S:
             self._passed_at[text] = now
