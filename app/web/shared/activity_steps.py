@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import SheetProgress, Store
@@ -134,8 +135,9 @@ def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
     """A moment on the date of `now`, in the time zone, as '10:50', any other as '3 April, 10:50'; empty for None."""
     if moment is None:
         return ""
-    near = local_time(moment, time_zone).partition(",")[0] == local_time(now, time_zone).partition(",")[0]
-    return (clock_time if near else local_time)(moment, time_zone)
+    zone = ZoneInfo(time_zone)
+    is_today = moment.astimezone(zone).date() == now.astimezone(zone).date()
+    return (clock_time if is_today else local_time)(moment, time_zone)
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:
