@@ -63,9 +63,9 @@ def follow_account_link(
 ) -> Response:
     """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in.
 
-    A teacher who is signed in accepts an invitation with that account and types nothing. Redirects to the course of an
-    invitation, else to the courses. 422 with the form for what cannot be used, 404 for a link that is used up or too
-    old.
+    A teacher who is signed in accepts an invitation with that account, types nothing, and keeps the session. Redirects
+    (303) to the course of an invitation, else to the courses. 422 with the form for what cannot be used, 404 for a link
+    that is used up or too old. The audit log records a password that a reset link has set.
     """
     store, link = services.store, _find_link(services, token)
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
@@ -91,8 +91,8 @@ def follow_account_link(
 def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
     """The sentence about the first thing typed that cannot be used; empty where all of it can.
 
-    In this order: an e-mail address with wrong syntax, no name (which a new password does not need), an account that
-    has a password already, and a password that is too short or too long.
+    In this order: an e-mail address with wrong syntax, no name unless the link resets a password, an account whose
+    password the link may not set (see `_has_account`), and a password that is too short or too long.
     """
     if not parse_email(typed.email):
         return _("Enter an e-mail address, such as ada@example.org.")
@@ -122,7 +122,7 @@ def _account_link_page(
 ) -> AccountLinkPage:
     """The page of a link with the course it invites to, if any, and what was typed except the password.
 
-    It also says whether the link's e-mail address has an account whose password the link may not set.
+    `has_account` is about the link's e-mail address, whatever was typed.
     """
     course = store.courses.find(link.course_id) if link.course_id else None
     has_account = _has_account(store, link, link.email)

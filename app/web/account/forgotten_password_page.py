@@ -33,14 +33,15 @@ class ForgottenPasswordPage:
     sends_mail: Annotated[bool, Doc("Whether this server can send a link by e-mail.")]
     email: Annotated[str, Doc("The e-mail address as typed.")] = ""
     problem: Annotated[str, Doc("The sentence about why no link was asked for, empty where there is none.")] = ""
-    requested: Annotated[
-        bool, Doc("Whether a link was just asked for; nothing is said about whether that account exists.")
-    ] = False
+    requested: Annotated[bool, Doc("Whether a link was just asked for, whether or not the account exists.")] = False
 
 
 @router.get("/forgotten-password")
 def show_forgotten_password(services: ServicesDep, requested: str = "") -> Response:
-    """The form for an e-mail address; that a link is on its way if `requested` is "yes"; whom to ask, without mail."""
+    """The form for an e-mail address.
+
+    If `requested` is "yes", the page says that a link is on its way; on a server without mail, whom to ask instead.
+    """
     page = ForgottenPasswordPage(services.mail is not None, requested=requested == "yes")
     return render("account/forgotten_password.html", page)
 
@@ -51,7 +52,8 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
 
     The account is looked up later, in the thread that sends the mail, so that neither the answer nor its time tells who
     teaches here. In this order: 404 on a server without mail, 422 for what is no e-mail address, 429 after many
-    requests from this network, or from this browser if the account knows it, 503 if too much mail waits.
+    requests from this network, 503 if too much mail waits. A browser that is known to the account (see `known_browser`)
+    has a limit of its own. Every request that gets no 404, 422 or 429 counts.
     """
     typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
     if mail is None:
@@ -83,7 +85,7 @@ def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
     """Mail a link for a new password to the teacher with that e-mail address, and record it in the audit log.
 
     Nothing happens without such a teacher, or after too many links in the last hour. If sending fails, the link is
-    deleted, the error logged, and nothing raised.
+    deleted, the failure logged and recorded in the audit log, and nothing raised.
     """
     teacher = store.people.find_teacher(email)
     token = store.people.add_mailed_link(teacher) if teacher else None

@@ -18,13 +18,7 @@ from app.web.shared.passwords import MAX_PASSWORD
 from app.web.shared.permissions import MaybeTeacher
 from app.web.shared.rate_limits import Limit, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep, StoreDep
-from app.web.shared.teacher_session import (
-    MAX_EMAIL_INPUT,
-    end_session,
-    known_browser,
-    path_on_this_site,
-    start_session,
-)
+from app.web.shared.teacher_session import MAX_EMAIL_INPUT, end_session, known_browser, path_on_this_site, start_session
 from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
 
@@ -53,8 +47,8 @@ async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Res
     """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form if they are wrong.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
-    account. After many failures for that account or from that network, the right password still works, but later; a
-    wrong one raises TooManyGuessesError. A browser that has been signed in to the account is counted separately.
+    account. After too many failures (see `_counted_as`), the right password still works, but later, and a wrong one
+    raises TooManyGuessesError. Raises PasswordsBusyError if too many wait.
     """
     email = form.single_line("email", MAX_EMAIL_INPUT)
     guesses = _counted_as(request, services, email)
@@ -71,10 +65,10 @@ def _verify_and_sign_in(
     guesses: tuple[tuple[Limit, str], ...],
     refusal: TooManyGuessesError | None,
 ) -> Response:
-    """Verify the password and start a session; a wrong one is noted in the audit log and counts in every bucket of
-    `guesses`.
+    """Verify the password, start a session and redirect to the form's `next`.
 
-    It then gets 422, or raises `refusal` if that is not None.
+    A wrong password, an unknown address or one with wrong syntax takes a token from every bucket of `guesses` and is
+    recorded in the audit log; then `refusal` is raised, or if that is None, the response is the form with 422.
     """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
@@ -104,7 +98,7 @@ def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple
 
 
 def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -> TooManyGuessesError | None:
-    """The error of the first bucket that is empty; None if none is."""
+    """The error of the first bucket, given as limit and key, without a whole token; None if all have one."""
     try:
         for limit, key in guesses:
             services.limits.check(limit, key)
@@ -115,10 +109,9 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 
 @router.post("/sign-out")
 def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
-    """End this browser's session, or every session of its teacher if the form says `everywhere`; go to the sign-in
-    page.
+    """End this browser's session, or every session of its teacher if the form says `everywhere`.
 
-    If no teacher is signed in, only the cookie is deleted.
+    Redirects to the sign-in page. If no teacher is signed in, only the cookie is deleted.
     """
     if teacher is None:
         response = RedirectResponse(url_for("show_sign_in"), 303)

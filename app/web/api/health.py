@@ -17,12 +17,12 @@ log = logging.getLogger("attention_shapes")
 
 @router.get("/healthz")
 async def health(services: ServicesDep) -> Response:
-    """200 while the database can store something, which is asked without writing; 503 with what is wrong if it cannot,
-    or if closing activities is stuck.
+    """200 while the database can store something, which is asked without writing; 503 with what is wrong if it cannot
+    or does not answer, or if closing activities is stuck.
 
-    An activity whose answers cannot be collected leaves 200 and adds a "problem". Answers within seconds, even while
-    every thread of the app waits for the database. "full" and "read-only" mean that pages can be read and nothing can
-    be saved.
+    Activities whose answers cannot be collected leave 200 and add a "problem". The response comes within seconds, even
+    while every thread of the app waits for the database. The status "full" or "read-only" means that pages can be read
+    and nothing can be saved. An error of the database that is no known failure is logged with its traceback.
     """
     try:
         await services.health.run()

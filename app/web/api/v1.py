@@ -329,15 +329,18 @@ def show_shapes(
     services: ServicesDep, key: str, tokens: int = 100, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
     """Every shape of a model for `tokens` and `decoder_tokens`, as `shapes --json` prints them."""
-    return shapes(
-        library_with_model(services.library, services.store, key).model(key).architecture, tokens, decoder_tokens
-    )
+    model = library_with_model(services.library, services.store, key).model(key)
+    return shapes(model.architecture, tokens, decoder_tokens)
 
 
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
     """Every worksheet of the library."""
-    return [WorksheetEntry(**_worksheet_entry(services.library.variant(key))) for key in services.library.worksheets]
+    variants = {key: services.library.variant(key) for key in services.library.worksheets}
+    return [
+        WorksheetEntry(key=key, title=each.title, model=each.model.key, topic=each.worksheet.topic, tokens=each.tokens)
+        for key, each in variants.items()
+    ]
 
 
 @router.get("/worksheets/{key}")
@@ -346,7 +349,7 @@ def show_worksheet(
 ) -> WorksheetDetail:
     """One worksheet, with another model or number of tokens if given; no answers are in it."""
     variant = library_with_model(services.library, services.store, model).variant(key, model, tokens)
-    return WorksheetDetail(**_worksheet_entry(variant), **_sheet_text(variant))
+    return WorksheetDetail(key=variant.worksheet.key, **variant_json(variant))
 
 
 @router.post("/variants")
@@ -355,9 +358,8 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
     The same seed always draws the same sheet. 404 for an unknown worksheet or model, 422 for a seed out of range.
     """
-    variant = library_with_model(services.library, services.store, body.model).seeded(
-        body.worksheet, body.seed, body.model
-    )
+    library = library_with_model(services.library, services.store, body.model)
+    variant = library.seeded(body.worksheet, body.seed, body.model)
     return VariantEntry(seed=body.seed, **variant_json(variant))
 
 
@@ -401,8 +403,8 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
 def _requested_variant(services: Services, body: GradeRequest) -> Variant:
     """The sheet to grade: that of a code; else a worksheet, drawn by a seed or with the model and tokens given.
 
-    Raises 422 for contradictory fields (worksheet and code, code and any size, seed and tokens) or neither worksheet
-    nor code, and WorksheetError for what does not exist.
+    Raises 422 for contradictory fields (worksheet and code; code and seed, model or tokens; seed and tokens) and for
+    neither worksheet nor code, and WorksheetError for what does not exist.
     """
     if (body.worksheet is None) == (body.code is None):
         raise HTTPException(422, _("Give either “worksheet” (its key) or “code” (of a sheet)."))
@@ -442,16 +444,8 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
 @router.get("/heads", name="api_list_checkpoints")
 def list_checkpoints(services: ServicesDep) -> list[CheckpointEntry]:
     """The weights that this server offers, whose heads can be run over a text."""
-    return [
-        CheckpointEntry(
-            key=listed.key,
-            name=listed.name,
-            is_quantized=listed.is_quantized,
-            layers=listed.layers,
-            heads=listed.heads,
-        )
-        for listed in offered_checkpoints(services)
-    ]
+    offered = offered_checkpoints(services)
+    return [CheckpointEntry.model_validate(listed, from_attributes=True) for listed in offered]
 
 
 @router.post("/heads", name="api_run_real_head")
@@ -477,9 +471,10 @@ def run_head_of_checkpoint(
 def _answer(
     services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], needs: Mapping[str, Any]
 ) -> bytes:
-    """Queue a job, wait API_WAIT_LIMIT_S at most, and return what its work gave; then the job is deleted.
+    """Queue a job, wait API_WAIT_LIMIT_S at most, and return its result; the job is deleted in any case.
 
-    503 if there is no room for it or it has not been done by then; else what STATUS_OF_REASON says.
+    `needs` are what it needs of a runner, for `Jobs.submit`. 503 if there is no room for it, or if it has not ended by
+    then; if it failed, the status that STATUS_OF_REASON has for its reason, else 503, with the job's sentence.
     """
     try:
         job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
@@ -511,20 +506,9 @@ def _model_detail(model: Model) -> ModelDetail:
 
 
 def _rule(source: SizeSource, family: str) -> str:
-    """Where a size came from: "stated", "default of llama", "d/H", or "null: d/H" if its field is null."""
+    """Where a size came from: "default of llama" for a family's default, "null: d/H" for the rule of a field that is
+    null, "d/H" for one that is missing, else "stated".
+    """
     if source.is_default:
         return f"default of {family}"
     return f"null: {source.rule}" if source.is_null else source.rule or "stated"
-
-
-def _sheet_text(variant: Variant) -> dict[str, Any]:
-    """What a sheet says and asks, without its answers: the fields that a WorksheetDetail adds to its entry."""
-    added = WorksheetDetail.model_fields.keys() - WorksheetEntry.model_fields.keys()
-    return {key: value for key, value in variant_json(variant).items() if key in added}
-
-
-def _worksheet_entry(variant: Variant) -> dict[str, Any]:
-    """The fields of a WorksheetEntry, from the sheet with the worksheet's own sizes or with others."""
-    sheet = variant.worksheet
-    return {"key": sheet.key, "title": variant.title, "model": variant.model.key, "topic": sheet.topic,
-            "tokens": variant.tokens}  # fmt: skip

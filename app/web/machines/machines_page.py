@@ -36,19 +36,14 @@ MAX_FAILED, MAX_SLOWEST = 20, 6
 
 @dataclass(frozen=True)
 class JobLine:
-    """A job with its times as text. `runner` is "" for one that was never started or was put back."""
+    """A job with its times as text."""
 
-    id: int
-    kind: JobKind
-    runner: str
-    is_working: bool
+    job: JobRecord
     percent: int
     waited: str  # so far, or until it was started
     took: str  # so far, or until it ended
     ended: str  # how long ago
-    attempt: int
     reason: str  # why it failed, or "lost"
-    request_id: str
     can_retry: bool
 
 
@@ -60,17 +55,12 @@ class RunnerLine:
     `is_outdated` is True for one whose code has another JOB_FORM than this server, so that it cannot do its jobs.
     """
 
-    name: str
-    is_web: bool
+    runner: Runner
     device: str
     kinds: tuple[JobKind, ...]
-    concurrency: int
     works: tuple[tuple[JobKind, str], ...]
-    jobs_done: int
-    version: str
     up: str
     heard: str
-    is_silent: bool
     is_outdated: bool
 
 
@@ -120,7 +110,7 @@ def show_machines(
 def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
     """Cancel a job that waits or is at work, and record it in the audit log; nothing happens to one that has ended.
 
-    Leads to the page, which says which of the two. 404 for a job that is not there, or not any more.
+    Redirects to the page, which says whether it was cancelled. 404 if there is no job with that id (any more).
     """
     job = _find_job(store, job_id)
     with store.transaction():
@@ -132,10 +122,11 @@ def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
 
 @router.post("/machines/jobs/{job_id:int}/retry")
 def retry_any_job(services: ServicesDep, teacher: Operator, job_id: int) -> Response:
-    """Put a job that failed or was lost back into its queue, and record it in the audit log.
+    """Put a job that failed or was lost back into its queue, record it in the audit log, and do what waits, if web
+    processes do jobs.
 
-    Nothing happens to any other job, nor to one whose arguments are deleted, an hour after its end. Leads to the page,
-    which says which of the two. 404 for a job that is not there, or not any more.
+    Nothing happens to any other job, nor to one whose arguments have been deleted, an hour after its end. Redirects to
+    the page, which says whether the job was put back. 404 if there is no job with that id (any more).
     """
     store = services.store
     job = _find_job(store, job_id)
@@ -161,14 +152,16 @@ def _find_job(store: Store, job_id: int) -> Job:
 
 
 def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
-    """The page as it is now; ages are measured by the clock that set the times.
+    """The page as it is now; ages are measured by the database's clock, which set the times.
 
-    All jobs at work are listed; of each kind that waits, the first MAX_WAITING_SHOWN unless `shows_all`. Where jobs
-    are left to runners, a web process listed from before serves no queue.
+    All jobs at work are listed, then the first MAX_WAITING_SHOWN that wait of each kind, or all with `shows_all`. Web
+    processes come after the other runners, both by name. A queue is served if a runner that is alive does its kind;
+    where jobs are left to runners, web processes serve none.
     """
     store = services.store
     machines, runners = store.machines, store.jobs.runners()
-    at, queues = machines.time(), machines.queues()
+    at, counted = machines.time(), machines.queues()
+    queues = [counted.get(kind) or KindQueue(kind, 0, 0, None) for kind in LISTED_KINDS]
     open_jobs = machines.open_jobs(MAX_OPEN_JOBS)
     working = [job for job in open_jobs if job.is_working]
     waiting = [[job for job in open_jobs if job.kind == kind and not job.is_working] for kind in LISTED_KINDS]
@@ -177,12 +170,13 @@ def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, don
     served = {kind for runner in serves for kind in runner.kinds}
     return MachinesPage(
         teacher,
-        tuple(_runner_line(runner, working, at) for runner in sorted(runners, key=_place_of_runner)),
+        tuple(_runner_line(each, working, at) for each in sorted(runners, key=lambda each: (each.is_web, each.name))),
         tuple(
-            _queue_line(queues.get(kind) or KindQueue(kind, 0, 0, None), kind in served, at) for kind in LISTED_KINDS
+            QueueLine(queue.kind, queue.waiting, queue.working, _age(queue.oldest, at), queue.kind in served)
+            for queue in queues
         ),
         tuple(_job_line(job, at) for job in shown),
-        sum(queue.waiting + queue.working for queue in queues.values()) - len(shown),
+        sum(queue.waiting + queue.working for queue in queues) - len(shown),
         shows_all,
         tuple(_job_line(job, at) for job in machines.failed(MAX_FAILED)),
         tuple(_job_line(job, at) for job in machines.slowest(MAX_SLOWEST)),
@@ -192,72 +186,54 @@ def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, don
     )
 
 
-def _place_of_runner(runner: Runner) -> tuple[bool, str]:
-    """Runners come first, web processes after them; both by name."""
-    return runner.is_web, runner.name
-
-
 def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> RunnerLine:
-    """A runner as the page shows it, with those of the jobs `working` that are its own; ages are as of `at`."""
+    """A runner as the page shows it, with the jobs among `working` that it is at work on; ages are as of `at`.
+
+    The device has its name before it, if it has one: 'NVIDIA H100 (cuda:0)'. Kinds are in the order of LISTED_KINDS.
+    """
     return RunnerLine(
-        runner.name,
-        runner.is_web,
+        runner,
         f"{runner.device_name} ({runner.device})" if runner.device_name else runner.device,
         tuple(kind for kind in LISTED_KINDS if kind in runner.kinds),
-        runner.concurrency,
         tuple((job.kind, _age(job.started_at, at)) for job in working if job.runner == runner.name),
-        runner.jobs_done,
-        runner.version,
         _age(runner.started_at, at),
         _age(runner.heard_at, at),
-        not runner.is_alive,
         runner.form != JOB_FORM,
     )
-
-
-def _queue_line(queue: KindQueue, is_served: bool, at: datetime) -> QueueLine:
-    """A queue as the page shows it, with the longest wait so far as of `at`."""
-    return QueueLine(queue.kind, queue.waiting, queue.working, _age(queue.oldest, at), is_served)
 
 
 def _job_line(job: JobRecord, at: datetime) -> JobLine:
     """A job as the page shows it, as of `at`.
 
-    Of a job that waits, `waited` runs on and `took` is zero; of one at work, `took` runs on. One that failed or was
-    lost can be retried for JOB_RETENTION.
+    A job that waits has waited until then, one at work took until then. Percent are rounded down. The reason of a lost
+    job is "lost". A job that failed or was lost can be retried for JOB_RETENTION after its end.
     """
-    if job.ending is None:
-        waited, took = (
-            (job.waited, at - (job.started_at or at)) if job.is_working else (at - job.created_at, timedelta())
-        )
-    else:
-        waited, took = job.waited, job.took
+    waited, took = job.waited, job.took
+    if job.is_working:
+        took = at - (job.started_at or at)
+    elif job.ending is None:
+        waited = at - job.created_at
     return JobLine(
-        job.id,
-        job.kind,
-        job.runner,
-        job.is_working,
+        job,
         100 * job.done // job.total,
         _duration(waited),
         _duration(took),
         _age(job.heard_at, at),
-        job.attempt,
         "lost" if job.ending == "lost" else job.reason,
-        job.request_id,
         job.ending in ("failed", "lost") and at - job.heard_at < JOB_RETENTION,
     )
 
 
 def _age(since: datetime | None, at: datetime) -> str:
-    """How long ago a time was, with whole seconds at the finest: "4 s"; "" for None, "0 s" for a time in the future."""
+    """How long ago a time was, as `_duration` writes it without `exact`: "4 s"; "" for None, "0 s" for the future."""
     return _duration(at - since, exact=False) if since else ""
 
 
 def _duration(length: timedelta, *, exact: bool = True) -> str:
     """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 10 min".
 
-    Without `exact`, it has no tenths of a second below ten seconds, and no seconds from ten minutes on. A negative
-    length counts as none.
+    There are tenths of a second below ten seconds, and no seconds from an hour on. Without `exact`, there are no
+    tenths, and no seconds from ten minutes on: "12 min". A negative length counts as none.
     """
     seconds = max(0.0, length.total_seconds())
     if exact and seconds < 9.95:

@@ -78,8 +78,9 @@ def import_model(request: Request, services: ServicesDep, form: FormDep) -> Resp
     """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the field.
 
     `import_way` decides which field counts. The status is 422 if that field is empty or the config cannot be read, else
-    that of the HubError. The form keeps all typed text, but not the chosen file. A filled field charges the network's
-    storage budget before the import is tried, even if it then fails; raises BudgetSpentError if too little is left.
+    that of the HubError. The form keeps all typed text, but not the chosen file. If the field is filled, BYTES_OF_MODEL
+    are charged to the network's storage budget before the import is tried, even if it then fails; raises
+    BudgetSpentError if too little is left.
     """
     typed = read_import_form(form)
     way = import_way(typed)
@@ -100,7 +101,8 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
     """The page with every model of the library and the form as typed, without its file.
 
     `problems` holds sentences by way of import: 'hub', 'file' or 'text'. `sort`, such as "d" or "parameters", puts the
-    largest number first; any other text keeps the library's order.
+    largest number first; any other text keeps the library's order. Bars are logarithmic: 100 % for the most parameters,
+    and for the fewest, `least`, as long as log(2) is of log(2 · most / least).
     """
     lines = [_model_line(model) for model in services.library.models.values()]
     sort = sort if sort in lines[0].numbers else ""
@@ -122,23 +124,16 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
 
 
 def _model_line(model: Model) -> ModelLine:
-    """The line of a model: d, H, G, d_h, L and its parameters, as text and as numbers to sort by.
+    """The line of a model: d, H, G, d_h, L and its parameters, as text and as numbers to sort by, without its bar.
 
-    A size that it does not have is a dash, and 0 as a number; L is a sum where there are two stacks.
+    A size that it does not have is a dash, and 0 as a number. For an encoder-decoder, L is '6 + 6' as text, the layers
+    of the encoder and of the decoder, and their sum as a number.
     """
-    sizes = model.architecture.sizes
-    shown = [_size_text(sizes[symbol]) for symbol in ("d", "H", "G", "d_h")]
-    shown.append(" + ".join(format_number(model.architecture.all_sizes[symbol]) for symbol in _layer_symbols(model)))
-    total = parameter_counts(model.architecture).total
-    numbers = {symbol: sizes[symbol] or 0 for symbol in ("d", "H", "G", "d_h")}
-    numbers |= {"L": sum(model.architecture.all_sizes[symbol] for symbol in _layer_symbols(model)), "parameters": total}
-    return ModelLine(model, tuple(shown), f"{total:,}", numbers)
-
-
-def _layer_symbols(model: Model) -> tuple[str, ...]:
-    """The symbols that count layers: L, and for an encoder-decoder also L_dec, for its decoder."""
-    return ("L", "L_dec") if model.architecture.encoder_decoder else ("L",)
-
-
-def _size_text(size: int | None) -> str:
-    return "–" if size is None else format_number(size)
+    architecture = model.architecture
+    sizes = {symbol: architecture.sizes[symbol] for symbol in ("d", "H", "G", "d_h")}
+    stacks = ("L", "L_dec") if architecture.encoder_decoder else ("L",)
+    layers = [architecture.all_sizes[symbol] for symbol in stacks]
+    total = parameter_counts(architecture).total
+    shown = ["–" if size is None else format_number(size) for size in sizes.values()]
+    numbers = {symbol: size or 0 for symbol, size in sizes.items()} | {"L": sum(layers), "parameters": total}
+    return ModelLine(model, (*shown, " + ".join(map(format_number, layers))), f"{total:,}", numbers)

@@ -100,21 +100,13 @@ class TensorLine:
 
 
 @dataclass(frozen=True)
-class SheetChoice:
-    """A sheet to open for this model."""
-
-    name: str
-    link: str
-
-
-@dataclass(frozen=True)
 class ModelPage:
     """Everything that templates/models/model.html shows."""
 
     model: Annotated[Model, Doc("The model, of the library or imported.")]
     sizes: Annotated[tuple[SizeLine, ...], Doc("Each size and where it came from.")]
     kinds: Annotated[tuple[str, ...], Doc("How it computes, one sentence a property.")]
-    sheets: Annotated[tuple[SheetChoice, ...], Doc("The sheets that can be made from it.")]
+    sheets: Annotated[tuple[tuple[str, str], ...], Doc("Name and address of each sheet that can be made from it.")]
     counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
     total: Annotated[ParameterFormula, Doc("Its parameters as a sum of products.")]
     summands: Annotated[tuple[SummandLine, ...], Doc("The same sum, part by part.")]
@@ -126,21 +118,13 @@ class ModelPage:
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
-    """One model, of the library or imported; raises WorksheetError for an unknown key."""
+    """One model, of the library or imported, as ModelPage describes; raises WorksheetError for an unknown key."""
     library = library_with_model(services.library, services.store, key)
-    return render("models/model.html", _model_page(library, library.model(key)))
-
-
-def _model_page(library: Library, model: Model) -> ModelPage:
-    """The page of a model: sizes and their sources, kind of attention, sheets, parameters as a sum and tensor by
-    tensor.
-
-    `library` must hold the model, imported or not.
-    """
+    model = library.model(key)
     architecture = model.architecture
     counts, total = parameter_counts(architecture), parameter_formula(architecture)
     summands = tuple(_summand_lines(total))
-    return ModelPage(
+    page = ModelPage(
         model=model,
         sizes=tuple(_size_lines(architecture)),
         kinds=(*property_sentences(architecture), *architecture.notes),
@@ -153,30 +137,31 @@ def _model_page(library: Library, model: Model) -> ModelPage:
         remarks=tuple(count_remarks(architecture, counts, total)),
         tensors=tuple(_tensor_lines(architecture)),
     )
+    return render("models/model.html", page)
 
 
 def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
-    """The nine sizes that every model is asked for, then those that only this family has, each with its source.
+    """The sizes in NINE, in this order, then the others that were read from the config, each with its source.
 
-    One of the nine that the model lacks has a dash and a sentence on why.
+    The source is the field of the config that states the size and, if none does, a sentence. A size in NINE that the
+    model lacks has a dash and a sentence on why.
     """
     readings = {reading.symbol: reading for reading in architecture.size_sources}
     sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.all_sizes}
     meanings = size_meanings()
     for symbol in (*NINE, *(symbol for symbol in readings if symbol not in NINE)):
-        if symbol in readings:
-            reading = readings[symbol]
+        if reading := readings.get(symbol):
             how = unstated_reason(architecture, reading, sizes)
             yield SizeLine(symbol, meanings[symbol], format_number(reading.value), reading.field or "", how)
         else:
             yield SizeLine(symbol, meanings[symbol], "–", "", reason_for_none(symbol))
 
 
-def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
-    """For each table that worksheets of this model give, a link to the one that fits the model best by `_misfit`.
+def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
+    """Name and address of one sheet for each table that the library's worksheets give with this model, in its order.
 
-    Among equals, it is the first in the library. Its length is the worksheet's, or the longest that the model takes if
-    that is shorter. Worksheets that cannot be made from this model are left out.
+    Of the worksheets with the same table it is the one that fits the model best by `_misfit`, the first among equals.
+    Its name is the topic's. Worksheets that cannot be made from this model are left out.
     """
     by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
@@ -187,14 +172,14 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[SheetChoice]:
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():
         variant = min(variants, key=lambda variant: _misfit(library, variant))
-        yield SheetChoice(library.wording.topics[variant.worksheet.topic].name, sheet_link(variant))
+        yield library.wording.topics[variant.worksheet.topic].name, sheet_link(variant)
 
 
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
     """How badly a sheet's worksheet fits its model: of two, the one with the smaller tuple fits better.
 
-    A worksheet with special conventions fits worst: symbols, tokens as columns, or G = H. After that it fits better if
-    it was written for this model, then for one with the same table, then for one of the same family.
+    In order of weight: whether the worksheet has special conventions (symbols, tokens as columns, or G = H), was
+    written for another model, gives another table with that model, and was written for a model of another family.
     """
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
@@ -206,33 +191,31 @@ def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
 
 
 def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
-    """The summands of the number of parameters in its order: their layers in words, and their buckets by name."""
+    """The summands of the number of parameters in its order, each with its layers in words, its share and its buckets.
+
+    A summand has room for a label in the bar if it is at least a fifth of the whole. A bucket counts in all layers of
+    its summand; its key begins with the summand's number, from 0. If there are several, sums in them have brackets.
+    """
     for number, (part, group) in enumerate(zip(total.summands, parameter_bar(total), strict=True)):
-        pieces = tuple(_piece_line(f"{number}-", part, piece, total.total) for piece in group.pieces)
+        layers, buckets = part.layers or 1, len(part.buckets)
+        pieces = tuple(
+            PieceLine(
+                key=f"{number}-{piece.bucket.bucket}",
+                name=bucket_name(piece.bucket.bucket, part),
+                piece=piece,
+                symbols=in_brackets(piece.bucket.symbols, buckets),
+                numbers=in_brackets(piece.bucket.numbers, buckets),
+                total=piece.bucket.count * layers,
+                share=_share(piece.bucket.count * layers, total.total),
+            )
+            for piece in group.pieces
+        )
         where, has_room = layers_text(part, total), part.total * 5 >= total.total
         yield SummandLine(part, where, group, has_room, _share(part.total, total.total), pieces)
 
 
-def _piece_line(prefix: str, part: Summand, piece: BarPiece, whole: int) -> PieceLine:
-    """One bucket of a summand; `prefix` begins its key, and `whole` is the number that its share is of.
-
-    "Other" is named after where it is: in a layer, in a decoder's layer, or outside the layers.
-    """
-    bucket = piece.bucket
-    total = bucket.count * (part.layers or 1)
-    return PieceLine(
-        key=f"{prefix}{bucket.bucket}",
-        name=bucket_name(bucket.bucket, part),
-        piece=piece,
-        symbols=in_brackets(bucket.symbols, len(part.buckets)),
-        numbers=in_brackets(bucket.numbers, len(part.buckets)),
-        total=total,
-        share=_share(total, whole),
-    )
-
-
 def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[LegendLine]:
-    """The buckets of all summands by name, in the order of the bar, those of the same name together."""
+    """The buckets of all summands in the order of the bar; those with the same name are one line with their sum."""
     pieces = [piece for summand in summands for piece in summand.pieces]
     for name in dict.fromkeys(piece.name for piece in pieces):
         alike = [piece for piece in pieces if piece.name == name]
@@ -248,7 +231,7 @@ def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:
     """Every parameter tensor in the order of the model; one that several layers have comes once, with how many have it.
 
     The symbols and the shape are those of x·W, 'd × (H·d_h + G·d_h)', next to the shape as stored; a sum that is one of
-    several axes has parentheses.
+    several axes has parentheses. It is `transposed` if the stored shape differs, in numbers or only in symbols.
     """
     for parameter in parameter_tensors(architecture):
         spec = parameter.spec

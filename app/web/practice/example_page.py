@@ -31,10 +31,9 @@ def read_example_request(
     seed: str = "1",
     practice: bool = False,
 ) -> ExampleRequest:
-    """The example that an address asks for, of this worksheet, model and length.
+    """The example that an address asks for, of the sheet that `find_variant` finds, which raises for what is no sheet.
 
-    `practice` leads back to a round of practice. Raises WorksheetError, TokensError or TopicError for a sheet that does
-    not exist.
+    With `practice`, its links say that the sheet was opened in a round of practice.
     """
     more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
@@ -65,22 +64,13 @@ def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
 
 
 @router.get("/sheet/another")
-def show_another(
-    request: Request,
-    services: ServicesDep,
-    worksheet: str = FIRST_WORKSHEET,
-    model: str = "",
-    tokens: str | None = None,
-    decoded: str = "",
-) -> Response:
-    """Redirect to a sheet of the same worksheet with other numbers, to be practised like any other.
+def show_another(requested: ExampleRequestDep) -> Response:
+    """Redirect (303) to a random sheet of the same worksheet with other numbers, to be practised like any other.
 
-    The query says which sheet is left; 404 where the worksheet has no sheet with other numbers, and what `find_variant`
-    refuses.
+    404 if none of the library's models gives one.
     """
-    library = library_with_model(library_for(request, services, worksheet), services.store, model)
-    variant = find_variant(library, worksheet, model, tokens, decoded)
-    other = sibling(variant, services.library.models, secrets.randbelow(MAX_EXAMPLE_SEED), variant.worksheet.answers)
+    variant = requested.variant
+    other = sibling(variant, requested.models, secrets.randbelow(MAX_EXAMPLE_SEED), variant.worksheet.answers)
     if other is None:
         raise HTTPException(404)
     return RedirectResponse(sheet_link(other), 303)

@@ -39,17 +39,16 @@ class GlossaryTerm:
 class GlossaryPage:
     """Everything that templates/practice/glossary.html shows."""
 
-    entries: Annotated[
-        tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term with its drawing, in reading order.")
-    ]
+    entries: Annotated[tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term and drawing, in order.")]
     view_box: Annotated[str, Doc("The coordinates of every drawing, as an SVG has them.")]
-    shared_letters: Annotated[
-        tuple[tuple[str, tuple[str, ...]], ...], Doc("Each letter with several meanings, none of two on one sheet.")
-    ]
+    shared_letters: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Doc("Each letter with several meanings.")]
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
-    """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation."""
+    """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation.
+
+    The symbol of a term about a size is the size's; any other term has the letter of its entry, or none.
+    """
     names, terms = wording.sheets["symbol-names"], []
     for key, entry in wording.glossary.items():
         symbol, symbol_name, size = entry.letter, "", entry.size
@@ -61,10 +60,12 @@ def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
 
 
 def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The letters that stand for different things on different sheets in the default notation, each with all of them.
+    """The letters that stand for different things on different sheets in the default notation, each with the things.
 
-    These are sizes, and matrices of different roles, activations or parameters; those of one role, such as the outputs
-    of a head and of a layer, count as one thing, under the name of the first.
+    They are in alphabetical order. Things are the matrices that have a letter and a row on a sheet, and the sizes of
+    models and sheets. Matrices with the same role, activations and parameters apart, count as one thing, such as the
+    outputs of a head and of a layer. It has the name of the first one, with topics in the registry's order and those in
+    steps last; sizes come after matrices.
     """
     notation, meanings = NOTATIONS["classic"], dict[str, dict[object, str]]()
     for topic in sorted(TOPICS.values(), key=lambda topic: topic.in_steps):  # whose rows have longer names

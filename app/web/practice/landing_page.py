@@ -15,12 +15,13 @@ from app.figures.geometry import Rect
 from app.figures.lettering import letter_px
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
-from app.sheets.reading import MAX_BOX_TEXT, Answer
+from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Model
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
+from app.web.shared.sheet_view import readable_answers
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
 
@@ -70,8 +71,8 @@ class LandingPage:
 def show_landing(request: Request, library: LibraryDep, open_to_practice: PracticeOpen) -> Response:
     """The landing page, with the numbers in the address drawn and the next box asked for; for htmx that part only.
 
-    Nothing is stored. Parameters of a sheet, without any of QUESTIONS, redirect to that sheet. If practice is closed to
-    this browser, there is nothing to try.
+    Nothing is stored. An address with a query, but none of QUESTIONS in it, redirects to /sheet with that query (308).
+    If practice is closed to this browser, there is nothing to try, and the list of models is empty.
     """
     typed = request.query_params
     if typed and not typed.keys() & QUESTIONS.keys():
@@ -84,9 +85,11 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
 
 
 def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Trial:
-    """The head with each question answered as typed, up to the first one that is not right.
+    """The head with the QUESTIONS answered as typed, up to the first that is not right, which is the one asked.
 
-    While somebody `is_typing`, the beginning of the right answer, such as the 1 of 128, is neither drawn nor marked.
+    It is drawn with what was typed there, and with the right sizes of all matrices that are given by then; without a
+    question left, the last drawing of the whole head. While somebody `is_typing`, the beginning of the right answer,
+    such as the 1 of 128, counts as nothing typed.
     """
     answers, answered = dict[str, str](), dict[str, str]()
     for name, given in QUESTIONS.items():
@@ -97,28 +100,17 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
         answers[name] = "" if is_beginning else text
         mark = grade(variant, answers).marks[asked]
         if mark.kind != "right":
-            row = next(row for row in variant.rows if row.key == asked.tensor)
-            figures = _figures(variant, answers)
-            # The first figure with this side: for keys the layer, in which one head is a stripe.
-            figure, side = next((each, side) for each in figures for side in each.edges if side.blank == asked)
-            question = Question(name, row, answers[f"{row.key}.rows"], text, mark, _place(side))
-            return Trial(figure, _mismatches(figures), answered, question)
+            break
         answered[name] = answers[name]
-    figures = _figures(variant, answers)
-    return Trial(figures[-1], _mismatches(figures), answered, None)
-
-
-def _figures(variant: Variant, answers: Mapping[str, str]) -> tuple[Figure, ...]:
-    """The drawings of the head with these texts, by box; one that cannot be read counts as missing."""
-    read = {
-        variant.blanks_by_name[box]: variant.read(variant.blanks_by_name[box], text) for box, text in answers.items()
-    }
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
-    return draw_figures(variant, typed)
-
-
-def _mismatches(figures: tuple[Figure, ...]) -> tuple[MismatchCaption, ...]:
-    return tuple(each for figure in figures for each in figure.mismatches)
+    figures = draw_figures(variant, readable_answers(variant, answers))
+    mismatches = tuple(each for figure in figures for each in figure.mismatches)
+    if mark.kind == "right":
+        return Trial(figures[-1], mismatches, answered, None)
+    row = next(row for row in variant.rows if row.key == asked.tensor)
+    # The first figure with this side: for keys the layer, in which one head is a stripe.
+    figure, side = next((each, side) for each in figures for side in each.edges if side.blank == asked)
+    question = Question(name, row, answers[f"{row.key}.rows"], text, mark, _place(side))
+    return Trial(figure, mismatches, answered, question)
 
 
 def _place(side: Edge) -> Rect:

@@ -26,8 +26,8 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Save what is in the boxes, add the result of the sheet's attempts to the record, and redirect to the next sheet.
 
-    A sheet that is not the one the record asks for, such as an earlier one, leaves the record as it is. For a browser
-    without a visitor nothing is saved.
+    A sheet that does not count (see `counts`), such as an earlier one, leaves the record as it is. For a browser
+    without a visitor nothing is saved, and a sheet that counts is skipped.
     """
     requested = posted_sheet(request, services, form, adds_visitor=False)
     if requested.work:
@@ -50,11 +50,11 @@ def choose_practice_level(
     test: Annotated[str, Form(max_length=60)] = "",
     answers: Annotated[str, Form(max_length=60)] = "",
 ) -> Response:
-    """Add the result of the present sheet to the record, and go on with `level`; to test out of it if `test` is filled
-    in.
+    """Add the result of the present sheet to the record, change to `level`, and redirect to the record's next sheet.
 
-    From then on sheets are answered in symbols if `answers` is "letters", in numbers if it is "numbers". A level that
-    is unknown or not open yet is ignored, and so are `test` and `answers` with it; the result is added all the same.
+    It tests out of the level if `test` is not empty. Sheets are then answered in symbols if `answers` is "letters", in
+    numbers if it is "numbers", else as before. If the level is unknown or not open yet, `level`, `test` and `answers`
+    are ignored, and only the result is added.
     """
     record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):
@@ -65,7 +65,7 @@ def choose_practice_level(
 
 @router.post("/practice/forget")
 def reset_practice_record(request: Request, store: StoreDep, place: PracticePlaceDep) -> Response:
-    """Begin with an empty record."""
+    """Store an empty record in place of the present one, and redirect to its first sheet."""
     return _redirect_to_next(request, store, place, new_record())
 
 

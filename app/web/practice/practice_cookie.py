@@ -11,13 +11,7 @@ import secrets
 from fastapi import Request, Response
 
 from app.classes.sheet_work import MAX_ATTEMPTS_READ, practice_sheet_key
-from app.practice.record import (
-    MAX_COUNT,
-    PracticeRecord,
-    read_record,
-    write_record,
-    write_within,
-)
+from app.practice.record import MAX_COUNT, PracticeRecord, read_record, write_record, write_within
 from app.practice.scheduler import next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.store import PracticeSheetKey, Store, Visitor
@@ -52,7 +46,10 @@ def _encode(record: PracticeRecord) -> str:
 def record_with_present_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
-    """The record with a visitor's result on the sheet that it asks for; without a readable answer it is skipped."""
+    """The record with a visitor's result on the sheet that it asks for, from their attempts on it.
+
+    Without a visitor, and without a readable answer in an attempt, the sheet is skipped.
+    """
     variant = next_sheet(library, record).variant
     key = visitor and PracticeSheetKey(visitor.id, practice_sheet_key(variant))
     attempts = store.classwork.latest_attempts(key, MAX_ATTEMPTS_READ) if key else ()

@@ -43,7 +43,7 @@ class PracticeMapPage:
 
 @router.get("/practice/map")
 def show_practice_map(store: StoreDep, visitor: MaybeVisitor, place: PracticePlaceDep) -> Response:
-    """The levels with their progress; the sheet under way counts once it is all right."""
+    """The levels with their progress; the sheet under way counts if it is all right. Nothing is stored."""
     record = record_with_right_sheet(place.library, store, visitor, place.record)
     practice = Practice(place.library, record)
     levels = level_views(practice)

@@ -6,6 +6,7 @@ it. Nothing is stored before the first sheet is done.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,18 +14,11 @@ from fastapi import Depends, Request, Response
 
 from app.classes.course_settings import Practising, first_draw, practice_library, practising
 from app.practice.levels import practice_levels
-from app.practice.record import (
-    MAX_COUNT,
-    MAX_RECORD_CHARACTERS,
-    PracticeRecord,
-    RecordError,
-    read_record,
-    write_within,
-)
+from app.practice.record import MAX_COUNT, MAX_RECORD_CHARACTERS, PracticeRecord, RecordError, read_record, write_within
 from app.sheets.library import Library
-from app.store import Enrolment, Store, Visitor
+from app.store import Enrolment, Store
 from app.web.practice.practice_cookie import read_record_cookie, set_record_cookie
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.visitor import MaybeVisitor
 
 
@@ -42,8 +36,8 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store `record`: in the browser's cookie or, if practice is for a course, with the student, unless it is
-        unchanged.
+        """Store `record`, without its oldest results if it is too long: with the student if practice is for a course,
+        unless it is unchanged; else in the browser's cookie.
         """
         if self.enrolment is None:
             set_record_cookie(request, response, record)
@@ -53,31 +47,23 @@ class PracticePlace:
 
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
-    """Where this browser practises: for a course of its student that has practice, else on its own."""
-    return (visitor and _place_in_course(services, visitor)) or PracticePlace(
-        services.library, read_record_cookie(request)
-    )
+    """Where this browser practises: for a course of its student, if it does so (see `practising`), else on its own.
+
+    It is on its own, too, if no level of practice is left with the sheets that the course practises.
+    """
+    if visitor and (found := practising(services.store, visitor)):
+        library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
+        if practice_levels(library):
+            return PracticePlace(library, _record_of(found), found.enrolment)
+    return PracticePlace(services.library, read_record_cookie(request))
 
 
 PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
 
 
-def _place_in_course(services: Services, visitor: Visitor) -> PracticePlace | None:
-    """The practice of the browser's student; None without one, and if the course has no sheet to practise."""
-    found = practising(services.store, visitor)
-    if found is None:
-        return None
-    library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
-    if not practice_levels(library):
-        return None
-    return PracticePlace(library, _record_of(found), found.enrolment)
-
-
 def _record_of(found: Practising) -> PracticeRecord:
-    """The record stored with a student; a new one if there is none, or it can no longer be read."""
-    try:
+    """The record stored with a student; a new one with the student's `first_draw` if there is none that can be read."""
+    with suppress(RecordError):
         if found.record:
             return read_record(found.record)
-    except RecordError:
-        pass
     return PracticeRecord(first_draw(found.enrolment.student, MAX_COUNT))

@@ -134,9 +134,9 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
 
-    `checked`, `hint` and `answers` show what the button of that name does: a form sent without script leads here. A
-    sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds the
-    panel of practice. A choice that cannot be used is shown again with a sentence and the status of that error.
+    `checked`, `hint` (a level) and `answers` show what the button of that name does: a form sent without script leads
+    here. A sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds
+    the panel of practice. A choice that cannot be used gets the error's sentence and status, and other sheets to open.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
@@ -157,7 +157,10 @@ def show_sheet(
 
 @router.get("/practice")
 def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
-    """The sheet that the record asks for, the first or the one that was left, with the panel; the record is stored."""
+    """The sheet that the record asks for, the first or the one that was left, with the panel of practice.
+
+    The record is stored (see `PracticePlace.keep`).
+    """
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
     requested = replace(opened_sheet(request, services.store, library, variant), practising=True)
@@ -176,7 +179,13 @@ def _open_sheet(
     hint: str = "",
     answers: bool = False,
 ) -> Response:
-    """The page of a sheet as this browser left it: see `show_sheet`; `place` is looked up if None."""
+    """The page of a sheet as this browser left it.
+
+    It has the marks of the last attempt; with `checked` or `hint`, and a draft, those of the draft, and with `hint` the
+    hint of that level. `answers` shows the answers after an attempt, else the advice to make one. With `checked` or a
+    hint, the first box to fix has the focus. For a browser that is no visitor yet, the form gets a new secret. `place`
+    is looked up for the panel of practice if None.
+    """
     variant = requested.variant
     draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
@@ -185,13 +194,10 @@ def _open_sheet(
         report = grade(variant, requested.answers)
         hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
     notice = _try_first() if answers and not attempt else ""
-    page = _sheet_page(
-        services, requested, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted
-    )
-    focused = first_to_fix(page.rows) if checked or hinted else ""
+    page = _sheet_page(requested, report, answers_shown=answers and attempt is not None, notice=notice, hinted=hinted)
+    page = replace(page, focused=first_to_fix(page.rows) if checked or hinted else "")
     if requested.work is None:
         page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
-    page = replace(page, focused=focused)
     page = _with_practice_panel(request, services, requested, _with_explanation(requested, page), place)
     return render("practice/sheet.html", page)
 
@@ -226,7 +232,7 @@ def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respon
 def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Mark the sheet, store the attempt, and show the marks; without any readable answer, only the draft is stored."""
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check)
-    return _respond(request, services, requested, _sheet_page(services, requested, outcome.report))
+    return _respond(request, services, requested, _sheet_page(requested, outcome.report))
 
 
 @router.post("/sheet/hint")
@@ -238,7 +244,7 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
     hinted = write_hint(requested.variant, report, read_hint_level(form.raw("hint")))
-    return _respond(request, services, requested, _sheet_page(services, requested, report, hinted=hinted))
+    return _respond(request, services, requested, _sheet_page(requested, report, hinted=hinted))
 
 
 @router.post("/sheet/answers")
@@ -250,15 +256,16 @@ def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
     if last is None or outcome.result == "try-first":
-        return _respond(request, services, requested, _sheet_page(services, requested, None, notice=_try_first()))
+        return _respond(request, services, requested, _sheet_page(requested, None, notice=_try_first()))
     report = grade(requested.variant, last.answers)
-    return _respond(request, services, requested, _sheet_page(services, requested, report, answers_shown=True))
+    return _respond(request, services, requested, _sheet_page(requested, report, answers_shown=True))
 
 
 def _respond(request: Request, services: Services, requested: SheetRequest, page: SheetPage) -> Response:
     """The sheet after a button was pressed, with the visitor's cookie: its form for htmx, else a redirect to the page.
 
-    The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
+    The form has the panel of practice only if the sheet is all right. The redirect (303) leads to `_link_after`, which
+    says what was pressed, so that a reload shows the same and sends nothing again.
     """
     if is_htmx(request):
         page = _with_explanation(requested, page)
@@ -274,7 +281,9 @@ def _try_first() -> str:
 
 
 def _link_after(requested: SheetRequest, page: SheetPage) -> str:
-    """The address of the sheet as a button has left it: with a hint, else with its answers, else checked."""
+    """The address of the sheet as a button has left it: with the level of the hint shown, else asking for the answers
+    if they, or the advice to try first, are shown, else checked; with practice and the scale of drawings.
+    """
     shown: dict[str, object] = {"checked": 1}
     if page.hint:
         shown = {"hint": page.hint.level}
@@ -292,7 +301,8 @@ def _with_practice_panel(
 ) -> SheetPage:
     """The page with the panel of practice, if the sheet belongs to a round of practice; `place` is looked up if None.
 
-    A sheet that is all right counts there at once; the stored record gets it when the next sheet is asked for.
+    A sheet that is all right counts there at once, if it `counts`; the stored record gets it when the next sheet is
+    asked for. The level that it has opened is named only on a page that shows the score.
     """
     variant = requested.variant
     if not page.practising:
@@ -321,7 +331,6 @@ def _with_explanation(requested: SheetRequest, page: SheetPage) -> SheetPage:
 
 
 def _sheet_page(
-    services: Services,
     requested: SheetRequest,
     report: Report | None,
     *,
@@ -331,22 +340,20 @@ def _sheet_page(
 ) -> SheetPage:
     """The page of a sheet, with the marks in `report`, and the answers only if `answers_shown`.
 
-    A mark is shown only next to the text that it was given for. A next hint is offered until the answers are shown.
+    A mark is shown only next to the text that it was given for, and the score only without a `notice`. A next hint is
+    offered until the answers are shown. Outside of a round of practice, a sheet that is all right leads to the next
+    worksheet, and it, or one whose answers are shown, to another like it. No other sheet is like one about a program
+    with a bug. The panel and the explanation of a misconception are added elsewhere.
     """
     variant, answers, library = requested.variant, requested.answers, requested.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
     rows = row_views(
-        variant,
-        answers,
-        report,
-        truth=truth,
-        pointed_at=pointed_at,
-        notes=notes,
-        explains=True,
-        one_at_a_time=True,
+        variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True, one_at_a_time=True
     )
-    all_right = all_boxes_right(rows)
+    all_right, has_siblings = all_boxes_right(rows), not variant.problem.case
+    in_practice = {"practice": "1"} if requested.practising else {}
+    offers_another = has_siblings and (all_right or answers_shown) and not requested.practising
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
@@ -368,18 +375,14 @@ def _sheet_page(
         action=url_for("check_sheet"),
         save_action=url_for("save_sheet"),
         run_action=url_for("start_run"),
-        hidden_fields={"practice": "1"} if requested.practising else {},
+        hidden_fields=in_practice,
         autosave_key=sheet_link(variant),
         sees=all_right or not in_steps(variant),
-        slide_query={"practice": 1} if requested.practising else {},
+        slide_query=in_practice,
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
-        example=""
-        if variant.problem.case
-        else sheet_link(variant, "show_example", **({"practice": 1} if requested.practising else {})),
-        another=sheet_link(variant, "show_another")
-        if (all_right or answers_shown) and not requested.practising and not variant.problem.case
-        else "",
+        example=sheet_link(variant, "show_example", **in_practice) if has_siblings else "",
+        another=sheet_link(variant, "show_another") if offers_another else "",
         run_button=run_button(variant),
         saved=requested.work is not None and requested.work.draft is not None,
         saved_state=requested.saved_state,
@@ -402,39 +405,42 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     return Suggestion(_("Practise"), url_for("continue_practice"))
 
 
-def _topic_choices(library: Library, topic: str, chosen: str) -> TopicChoices:
-    """The worksheets of a topic to choose from, in the library's order."""
-    worksheets = (worksheet for worksheet in library.worksheets.values() if worksheet.topic == topic)
-    entries = tuple(Choice(each.key, each.title, each.key == chosen) for each in worksheets)
-    return TopicChoices(library.wording.topics[topic].name, entries)
-
-
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
-    """The worksheets above the sheet by topic, with this choice and these tokens, None for the worksheet's default.
+    """The library's worksheets by topic for the menu above the sheet, with this choice and these tokens as typed.
 
-    A part of a worksheet chooses the whole one; an unknown key chooses nothing.
+    A part of a worksheet chooses the whole one; an unknown key chooses nothing. Tokens of None are the worksheet's
+    default, or "" for an unknown worksheet.
     """
     chosen = library.worksheets.get(whole_key(worksheet))
+    choices = {topic: list[Choice]() for topic in library.topics}
+    for each in library.worksheets.values():
+        choices[each.topic].append(Choice(each.key, each.title, each is chosen))
     return Chooser(
         worksheet=chosen.key if chosen else "",
-        worksheets=tuple(_topic_choices(library, topic, whole_key(worksheet)) for topic in library.topics),
+        worksheets=tuple(
+            TopicChoices(library.wording.topics[topic].name, tuple(entries)) for topic, entries in choices.items()
+        ),
         tokens=str(chosen.tokens) if tokens is None and chosen else tokens or "",
     )
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
-    """The models for a worksheet; chosen is `model`, or the worksheet's default if that cannot be used."""
+    """The models for a worksheet, or for the whole one of a part.
+
+    Chosen is `model`, or the worksheet's default if the library lacks that model or refuses it for the worksheet.
+    """
     sheet = library.worksheets.get(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
 
 def _suggestions(library: Library, worksheet: str, model: str, tokens: int | None) -> Iterator[Suggestion]:
-    """What can be opened in place of a sheet that cannot: the model with a length it takes, else the worksheet's
-    default. The length is `tokens` if that is what the refusal proposes.
+    """What can be opened in place of a sheet that cannot be used, first of these that there is.
 
-    With another model than the worksheet can have, the model's page, too. For a part that a worksheet lacks it is the
-    whole one; nothing for an unknown worksheet.
+    For a part that a worksheet lacks, the whole worksheet; nothing for an unknown worksheet. If the model is not
+    refused for the worksheet, or the error proposed a length (`tokens`), the worksheet with that model, and with that
+    length or else the default. Else the worksheet with its default model and, if the library has `model`, that model's
+    page. A `model` of "" is the worksheet's.
     """
     try:
         sheet = library.worksheet(worksheet)

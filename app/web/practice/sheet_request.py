@@ -66,7 +66,10 @@ class SheetRequest:
         return self.work is not None and self.work.last is not None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then."""
+        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then.
+
+        The texts are then those of the stored draft, which another tab may have changed, or the outcome's without one.
+        """
         assert self.work is not None  # noqa: S101 - only a posted form leads here
         assert self.sent is not None  # noqa: S101
         outcome, work = perform(action, self.variant, self.work, PRACTICE_RULES, self.sent)
@@ -74,28 +77,26 @@ class SheetRequest:
         return outcome, replace(self, work=work, typed=typed)
 
     def with_cookie(self, request: Request, response: Response) -> Response:
-        """A response with the visitor's cookie, which a new browser gets with its first form."""
+        """The same response, which now sets the visitor's cookie if there is a visitor."""
         if self.visitor:
             remember_visitor(request, response, self.visitor)
         return response
 
 
 def opened_sheet(request: Request, store: Store, library: Library, variant: Variant) -> SheetRequest:
-    """A sheet with the texts that this browser saved last; empty, and without work, for a browser that stored nothing
-    yet.
-    """
+    """A sheet with the texts that this browser saved last, if any; without work for a browser that is no visitor."""
     token = request.cookies.get(VISITOR_COOKIE)
-    work = token and PracticeWork.find(store, token, variant)
-    draft = work.draft if work else None
-    return SheetRequest(library, variant, draft.answers if draft else {}, work or None)
+    work = PracticeWork.find(store, token, variant) if token else None
+    return SheetRequest(library, variant, work.draft.answers if work and work.draft else {}, work)
 
 
 def posted_sheet(request: Request, services: Services, form: FormReader, *, adds_visitor: bool = True) -> SheetRequest:
-    """The sheet that a form was sent from, with its boxes as typed; it charges the network's storage budget.
+    """The sheet that a form was sent from, with its boxes as typed and this browser's work on it; nothing is saved yet.
 
-    The first form that a browser sends adds its visitor, unless `adds_visitor` is False. Fields that are missing or
-    empty mean FIRST_WORKSHEET, and the worksheet's default model and lengths. Raises WorksheetError, TokensError or
-    TopicError for a sheet that does not exist, and BudgetSpentError.
+    A missing or empty `worksheet` is FIRST_WORKSHEET; a missing or empty `model` or `decoded`, and missing `tokens`,
+    are the worksheet's defaults. The network's storage budget is charged (see `StorageBudget.charge_sheet`), for a
+    further row unless the form only saves. A browser that is no visitor becomes one, or has no work without
+    `adds_visitor`. Raises BudgetSpentError, and what `find_variant` raises for a sheet that does not exist.
 
     A handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
     """
@@ -115,33 +116,31 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
-    """The library for a worksheet of this key: the app's, or that of the course for which this browser practises.
+    """The library for a worksheet of this key: that of the course for which this browser practises, if the app's lacks
+    the worksheet and there is such a course; else the app's.
 
     So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
     """
     if whole_key(worksheet) in services.library.worksheets:
         return services.library
     visitor = visitor_of(request, services.store)
-    found = practising(services.store, visitor) if visitor else None
-    if found is None:
-        return services.library
-    return practice_library(services.library, services.store, found.enrolment.course, found.practice)
+    if visitor and (found := practising(services.store, visitor)):
+        return practice_library(services.library, services.store, found.enrolment.course, found.practice)
+    return services.library
 
 
-def find_variant(
-    library: Library, worksheet: str, model: str = "", tokens: str | None = None, decoded: str = ""
-) -> Variant:
-    """The sheet of a worksheet with a model and lengths as typed; what is empty, or `tokens` None, is the worksheet's
-    default.
+def find_variant(library: Library, worksheet: str, model: str, tokens: str | None, decoded: str) -> Variant:
+    """The sheet of a worksheet with a model, tokens and decoder tokens as typed.
 
-    Raises WorksheetError, TokensError or TopicError for what cannot be used.
+    A `model` or `decoded` of "", and `tokens` of None, are the worksheet's. Raises WorksheetError, TokensError or
+    TopicError for what cannot be used, such as an empty text as `tokens`.
     """
     lengths = (None if tokens is None else _read_length(tokens), _read_length(decoded) if decoded else None)
     return library.variant(worksheet, model or None, *lengths)
 
 
 def _read_length(text: str) -> int:
-    """A length as typed, such as '1,024' or '2*512'; 0, which every model refuses, for a text that is no number."""
+    """A length as typed, such as '1,024' or '2*512'; 0, which every model refuses, for an empty or other text."""
     count = read_answer(text)
     return count if isinstance(count, int) else 0
 

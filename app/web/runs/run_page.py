@@ -38,7 +38,7 @@ from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_view import has_readable_answer
+from app.web.shared.sheet_view import readable_answers
 from app.web.shared.stage_view import ALL_STAGES
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
@@ -85,9 +85,7 @@ class RunPage:
     waiting: Annotated[str, Doc("The sentence shown while it waits and runs.")]
     asks: Annotated[str, Doc("When the page asks whether it has finished, as an hx-trigger.")]
     verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
-    key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty where it agrees, as it should.")] = (
-        ""
-    )
+    key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty if it agrees, as it should.")] = ""
     prepared: Annotated[tuple[ProgramLine, ...], Doc("The lines that only prepare the run, which are folded.")] = ()
     computed: Annotated[tuple[ProgramLine, ...], Doc("The other lines, which are the head or layer itself.")] = ()
     facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
@@ -124,7 +122,10 @@ class RunOptions:
 
 
 async def read_run_options(form: FormDep) -> RunOptions:
-    """The options of a form; missing or empty ones are the best device, float32 and head 0; head -1 for no number."""
+    """The options of a form; missing or empty ones are the best device, float32 and head 0.
+
+    The head is -1 for a text that is no number up to MAX_HEAD. Any text in `background` counts as yes.
+    """
     device, dtype, head, background = map(form.raw, ("device", "dtype", "head", "background"))
     number = whole_number(head, MAX_HEAD) if head else 0
     return RunOptions(device or None, dtype or "float32", -1 if number is None else number, bool(background))
@@ -136,38 +137,29 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 @router.post("/runs", dependencies=[Depends(require_practice)])
 @in_threads("run")
 def start_run(
-    request: Request,
-    services: ServicesDep,
-    form: FormDep,
-    client: QueueClient,
-    options: RunOptionsDep,
+    request: Request, services: ServicesDep, form: FormDep, client: QueueClient, options: RunOptionsDep
 ) -> Response:
     """Store the answers as an attempt, unless the last one has them, and queue a run with them; sets the visitor's
     cookie.
 
-    Without any readable answer, now or in an earlier attempt, nothing is run, since its shapes are the answers; the
-    response then says so. Nothing is stored or run for a run in the background while many runs wait (204). The run
-    counts in what the network may store, one in the background only up to SHARE_OF_BACKGROUND of that. If the worksheet
-    names a sentence for a real head whose weights are here, that head is queued instead, but not in the background.
+    Without any readable answer, now or in an earlier attempt, nothing is run, since the run shows the answers; the
+    response then says so. A run in the background gets 204 while many runs wait, and nothing is stored. The run counts
+    in what the network may store, one in the background only up to SHARE_OF_BACKGROUND of that. If the worksheet names
+    a sentence for a real head (see `choice_of_sheet`), that head is queued instead, but not in the background.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
-    attempted = requested.work is not None and requested.work.last is not None
-    if attempted:
+    variant, link, run, job = requested.variant, sheet_link(requested.variant), None, None
+    if requested.work and requested.work.last:
         share = SHARE_OF_BACKGROUND if options.in_background else 1
         services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(requested.answers), share)
-    choice = choice_of_sheet(services, requested.variant) if attempted and not options.in_background else None
-    if choice and requested.visitor:
-        back, visitor_id = sheet_link(requested.variant), requested.visitor.id
-        response = _to_real_head(request, services, client, choice, back=back, visitor_id=visitor_id)
-        return requested.with_cookie(request, response)
-    frozen = freeze_run(requested.variant)
-    run, job = (
-        _start(services, client, requested.answers, options, frozen, requested.variant) if attempted else (None, None)
-    )
-    response = _respond(request, services, requested.variant, run, job, sheet_link(requested.variant), options)
-    return requested.with_cookie(request, response)
+        if not options.in_background and (choice := choice_of_sheet(services, variant)):
+            visitor_id = requested.work.owner.id
+            response = _to_real_head(request, services, client, choice, back=link, visitor_id=visitor_id)
+            return requested.with_cookie(request, response)
+        run, job = _start(services, client, requested.answers, options, freeze_run(variant), variant)
+    return requested.with_cookie(request, _respond(request, services, variant, run, job, link, options))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
@@ -184,11 +176,11 @@ def start_class_run(
     """Queue a run with the answers on a sheet of an activity, which costs no attempt; possible after it has closed,
     too.
 
-    While the activity accepts work, the answers are saved. 409 unless the policies let the student run it now: a run
-    shows the answers. Without any readable answer, now or in an earlier attempt, nothing is run. Nothing is saved or
-    run for a run in the background while many runs wait (204). The run counts in what this student may store, one in
-    the background only up to SHARE_OF_BACKGROUND of that. A real head that the worksheet names is queued instead, as in
-    practice, unless practice is closed.
+    While the activity accepts work, the answers are saved. 409 unless the student may run it now (see `may_run`): a run
+    shows the answers. Without any readable answer now, and any earlier attempt, nothing is run, and the response says
+    so. A run in the background gets 204 while many runs wait, and nothing is saved. The run counts in what this student
+    may store, one in the background only up to SHARE_OF_BACKGROUND of that. If the worksheet names a sentence for a
+    real head, that head is queued instead, but not in the background, nor while practice is closed.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -197,16 +189,15 @@ def start_class_run(
     if not may_run(requested.work, requested.rules):
         raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
     _outcome, requested = requested.done(sheet_actions.save)
-    attempted = requested.work.last is not None or has_readable_answer(variant, requested.answers)
-    if attempted:
-        share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge_student(requested.access.student.id, BYTES_OF_RUN + bytes_of(requested.answers), share)
-    student_id, link = requested.access.student.id, requested.access.links.sheet(number)
-    client, is_asked_for = Client(f"student {student_id}"), attempted and not options.in_background
-    if is_asked_for and open_to_practice and (choice := choice_of_sheet(services, variant)):
-        return _to_real_head(request, services, client, choice, back=link, student_id=student_id)
-    frozen = freeze_run(variant, activity, number)
-    run, job = _start(services, client, requested.answers, options, frozen, variant) if attempted else (None, None)
+    student_id, link, run, job = requested.access.student.id, requested.access.links.sheet(number), None, None
+    if requested.work.last or readable_answers(variant, requested.answers):
+        client, share = Client(f"student {student_id}"), SHARE_OF_BACKGROUND if options.in_background else 1
+        services.storage.charge_student(student_id, BYTES_OF_RUN + bytes_of(requested.answers), share)
+        may_be_real = open_to_practice and not options.in_background
+        if may_be_real and (choice := choice_of_sheet(services, variant)):
+            return _to_real_head(request, services, client, choice, back=link, student_id=student_id)
+        frozen = freeze_run(variant, activity, number)
+        run, job = _start(services, client, requested.answers, options, frozen, variant)
     return _respond(request, services, variant, run, job, link, options)
 
 
@@ -217,9 +208,9 @@ def run_again(
 ) -> Response:
     """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt.
 
-    The device, number format and head are those of this form. 404 for an unknown run. It counts in what this browser's
-    student may store if the run is of their activity, else in what the network may. It is not left out while many runs
-    wait.
+    The device, number format and head are those of this form. 404 for an unknown run. If the run is of an activity, and
+    this browser has a student in its course, the new one counts in what that student may store, else in what the
+    network may. It is queued even while many runs wait.
     """
     first, _job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, first)
@@ -314,7 +305,11 @@ def _sheet_address(run: Run, variant: Variant) -> str:
 def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
     """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
 
-    If `is_new`, it asks for progress sooner: most runs take no longer. The more runs are ahead, the less often it asks.
+    It asks for progress every LOOK_MS, and LOOK_MS_FOR_EACH_AHEAD more for each run that is ahead, but at least every
+    MOST_LOOK_MS. If `is_new`, it also asks after FIRST_LOOK_MS, since most runs take no longer.
+
+    With a result, the program is cut at the nearest line above the first timed one that has no code, its heading, or at
+    the timed one if there is none: the lines before the cut are `prepared`, the others `computed`.
     """
     result = _result(run)
     look_ms = min(LOOK_MS + LOOK_MS_FOR_EACH_AHEAD * (job.before if job else 0), MOST_LOOK_MS)
@@ -329,11 +324,26 @@ def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *
         waiting=(job and why_it_waits(services, job)) or _waiting_sentence(job),
         asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     )
-    return _with_result(page, result) if result else page
+    if result is None:
+        return page
+    rows = _compared_rows(variant, run.answers, result.shapes)
+    first = next((at for at, line in enumerate(result.lines) if line.timed), 0)
+    heading = next((at for at in range(first, 0, -1) if not result.lines[at].code), first)
+    return replace(
+        page,
+        rows=rows,
+        verdict=" ".join(_verdict(rows)),
+        key_problem="" if result.agrees else _difference(result),
+        prepared=result.lines[:heading],
+        computed=result.lines[heading:],
+        facts=tuple(_fact_lines(result)),
+        remarks=(*_sheet_notes(variant), *_remark_sentences(result)),
+        picture_text=_picture_text(result, variant),
+    )
 
 
 def _waiting_sentence(job: Job | None) -> str:
-    """How many runs are ahead of one that waits, or that it is running."""
+    """How many runs are ahead of this one; that it is running if none is, or `job` is None."""
     if job is None or not job.before:
         return _("Running. The first run loads PyTorch, which takes a few seconds.")
     sentence = ngettext("Waiting: one run is ahead of yours.", "Waiting: {count} runs are ahead of yours.", job.before)
@@ -345,33 +355,12 @@ def _result(run: Run) -> HeadRun | None:
     return HEAD_RUNS.validate_python(run.result) if run.result else None
 
 
-def _with_result(page: RunPage, result: HeadRun) -> RunPage:
-    """The page with a result: shapes next to the answers, how many of these differ, facts, remarks.
-
-    Lines of the program before the heading of the first timed line are `prepared`, the others `computed`.
-    """
-    rows = _compared_rows(page.variant, page.run.answers, result.shapes)
-    first = next((at for at, line in enumerate(result.lines) if line.timed), 0)
-    heading = next((at for at in range(first, 0, -1) if not result.lines[at].code), first)
-    return replace(
-        page,
-        rows=rows,
-        verdict=" ".join(_verdict(rows)),
-        key_problem="" if result.agrees else _difference(result),
-        prepared=result.lines[:heading],
-        computed=result.lines[heading:],
-        facts=tuple(_fact_lines(result)),
-        remarks=(*_sheet_notes(page.variant), *_remark_sentences(result)),
-        picture_text=_picture_text(result, page.variant),
-    )
-
-
 def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
-    """A sentence that torch agrees with every answer, and gives the shape of the output or, without one, of the last
-    row.
+    """A sentence that torch agrees with every answer, with the shape of the row "output" or, without one, of the last.
 
-    The sentence is empty without a result, or if an answer differs, is missing or cannot be read. If torch contradicts
-    the answer key, it says that instead.
+    The shape has tokens as rows, which is said if they are columns on the sheet. If torch contradicts the answer key,
+    the sentence says that instead. Otherwise it is empty without a result, and if an answer differs, is missing or
+    cannot be read. It waits while there is a `job`.
     """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
@@ -426,12 +415,14 @@ def _difference(result: HeadRun) -> str:
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
-    Time, peak and sums (the least and the largest) are left out if they were not measured.
+    Time, peak and sums are left out if they were not measured. A time has three significant digits, or whole
+    milliseconds from 1,000 on: '5.25 ms', '1,070 ms'. The least and the largest sum are one number if they look alike.
     """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype
     if result.milliseconds is not None:
-        yield _("Time from input to output"), _milliseconds_text(result.milliseconds)
+        number = f"{result.milliseconds:,.0f}" if result.milliseconds >= 1000 else f"{result.milliseconds:.3g}"
+        yield _("Time from input to output"), f"{number} ms"
     if result.peak_bytes is not None:
         yield _("Peak memory (measured)"), _bytes_text(result.peak_bytes)
     yield _("Memory needed (computed)"), _bytes_text(result.needed_bytes)
@@ -441,8 +432,8 @@ def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
 
 
 def _sheet_notes(variant: Variant) -> Iterator[str]:
-    """What to know of a run of this sheet: that tokens are columns on it, that it names a sentence, or that it is in
-    symbols.
+    """What to know of a run of this sheet: a sentence each if tokens are its columns, if its worksheet names a sentence
+    for a real head, and if it is answered in symbols.
     """
     if variant.worksheet.tokens_are == "columns":
         yield _(
@@ -462,9 +453,10 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
 
 
 def _remark_sentences(result: HeadRun) -> Iterator[str]:
-    """Sentences on which query head ran and its key/value head (for one head alone), on device "meta", and the notes.
+    """Sentences on a result: for one head, which query head ran and its key/value head; for the device "meta", that
+    nothing was computed; then one for each note.
 
-    A note of the result is a key of `note_sentences`, alone or with a detail, such as 'window:4096'.
+    A note is a key of `note_sentences`, alone or with a detail, such as 'window:4096'.
     """
     if result.head is not None:
         heads = _("Query head {head} uses key/value head {kv_head}, both counted from 0.")
@@ -519,7 +511,8 @@ def note_sentences() -> dict[str, str]:
 def _picture_text(result: HeadRun, variant: Variant) -> str:
     """What the picture of the attention weights shows, for its caption; empty without a picture.
 
-    It names the head of a layer, says why a causal picture has an empty corner, and how many weights a pixel averages.
+    For a layer it names the head, for a causal model it says why a corner is empty, and if a pixel is the mean of
+    several weights, how many.
     """
     if not result.picture:
         return ""
@@ -540,11 +533,6 @@ def _picture_text(result: HeadRun, variant: Variant) -> str:
     return " ".join(sentences)
 
 
-def _milliseconds_text(milliseconds: float) -> str:
-    """A time with three significant digits, or whole milliseconds from 1,000 on: '5.25 ms', '1,070 ms'."""
-    return f"{milliseconds:,.0f} ms" if milliseconds >= 1000 else f"{milliseconds:.3g} ms"
-
-
 def _bytes_text(count: int) -> str:
     """A number of bytes in the largest of GB, MB and kB (powers of 1000) that it fills: '5.6 MB', '900 bytes'."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
@@ -561,8 +549,9 @@ def _is_busy(services: Services) -> bool:
 def _start(
     services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
-    """Store a new run and queue its job. If the queue has no room, the run is stored with a problem, and the job is
-    None.
+    """Store a new run and queue its job, in one transaction.
+
+    If the job is refused, the run is stored with a sentence as its problem, and the job is None.
     """
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
@@ -583,9 +572,10 @@ def _respond(
     link: str,
     options: RunOptions,
 ) -> Response:
-    """Where to watch a new run: in the page for htmx, else on a page of its own; if `run` is None, why there is none.
+    """The response that shows a new run: for htmx its fragment, or only whether it agrees if it is in the background;
+    else a redirect (303) to its page.
 
-    `link` is the address of the sheet. For a run in the background, htmx gets only whether it agrees.
+    If `run` is None, the page or fragment that says why there is none, with a link back to the sheet's address `link`.
     """
     if run is None:
         page = NoRunPage(link)
@@ -598,9 +588,10 @@ def _respond(
 
 
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
-    """The run with that id, and its job while it waits or is at work; 404 for an unknown run.
+    """The run with that id, and its job while that waits or is at work, else None; 404 for an unknown run.
 
-    One that has ended without a result or a reason, since it was cancelled or lost, gets a problem.
+    A run whose job has ended without storing a result or a problem gets a problem, which is not stored: that it was
+    cancelled, the problem of the job, or that it was lost.
     """
     run, job = services.store.find_run(run_id), None
     if run and not run.finished:
@@ -631,7 +622,10 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it reads as the number that torch reports; spaces alone are "empty"."""
+    """The text of a blank, and whether it is read as the number that torch reports: "same" or "differs".
+
+    A text that cannot be read is "unreadable"; no text, or spaces alone, is "empty".
+    """
     typed = answers.get(variant.box(blank), "")
     observed = dict(zip(variant.table[blank.tensor].sides, shapes[blank.tensor], strict=True))[blank]
     read = variant.read(blank, typed)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from app.classes.student_sheet import worksheet_titles
 from app.store import SheetProgress, Store
@@ -91,19 +92,21 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
 
 
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:
-    """How far the student is with each sheet of the activity that they have typed anything on."""
+    """How far the student is with each sheet of the activity that they have typed anything on, by its key."""
     return store.classwork.progress(access.activity.id, access.student.id).sheets
 
 
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
     """When the activity closes for this student, extra time included, or what became of their work when it closed.
 
-    The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open". Sheets
-    auto-submitted are listed only once the activity is closed. A preview never polls. `is_update` says that the notice
-    goes to a page that was opened before, on which something may stand that was not saved.
+    The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open".
+    `late_until` is empty unless the state is "late", and auto-submitted sheets are listed only if it is "closed". A
+    page asks again every _POLL_S, every _POLL_AT_THE_END_S within _END of the end, and never in a preview. `is_update`
+    says that the notice goes to a page that was opened before, which may hold something unsaved.
     """
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable
+    is_ending = activity.ends_at is not None and abs(activity.ends_at - now) < _END
     return ClosingNotice(
         activity_id=activity.id,
         state="late" if late else phase if phase in ("closing", "closed") else "open",
@@ -112,20 +115,15 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
         extra_minutes=activity.extra_minutes,
         closes_at=activity.closes_at,
         now=now,
-        poll_s=0 if access.is_preview else _poll_s(activity.ends_at, now),
+        poll_s=0 if access.is_preview else _POLL_AT_THE_END_S if is_ending else _POLL_S,
         auto_submits=activity.policies.auto_submit,
         auto_submitted=_auto_submitted(store, access) if phase == "closed" else (),
         is_update=is_update,
     )
 
 
-def _poll_s(ends_at: datetime | None, now: datetime) -> int:
-    """How long an open page waits before it asks again: less around the end."""
-    return _POLL_AT_THE_END_S if ends_at and abs(ends_at - now) < _END else _POLL_S
-
-
 def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
-    """The titles of the sheets whose last attempt of this student is a draft that was auto-submitted at closing."""
+    """The titles of the activity's sheets, in order, of which this student's last attempt was auto-submitted."""
     content, activity_id = access.activity.content, access.activity.id
     attempts = store.classwork.attempts_of_student(access.student.id)
     last = {attempt.sheet_key: attempt.auto_submitted for attempt in attempts if attempt.activity_id == activity_id}
@@ -134,17 +132,16 @@ def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
 
 
 def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
-    """A moment today as '10:50', on any other day with the day: '3 April, 10:50'; empty for None."""
+    """A moment on the date of `now`, in the time zone, as '10:50', any other as '3 April, 10:50'; empty for None."""
     if moment is None:
         return ""
-    near = local_time(moment, time_zone).partition(",")[0] == local_time(now, time_zone).partition(",")[0]
-    return (clock_time if near else local_time)(moment, time_zone)
+    zone = ZoneInfo(time_zone)
+    is_today = moment.astimezone(zone).date() == now.astimezone(zone).date()
+    return (clock_time if is_today else local_time)(moment, time_zone)
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:
-    """The state of a sheet: "handed-in" if any attempt was, else "checked" after an attempt, else "begun"; "new" for
-    None.
-    """
+    """A sheet's state: "new" for None, "handed-in" if any attempt was, else "checked" after an attempt, or "begun"."""
     if progress is None:
         return "new"
     if progress.handed_in:

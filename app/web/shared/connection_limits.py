@@ -26,7 +26,10 @@ class OncePerInterval(logging.Filter):
         self._passed_at = dict[str, float]()  # by the text before anything is put into it, so it stays small
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record passes; records of the same text before anything is put into it count as the same."""
+        """Whether a record passes: an error does, any other if none with its text passed in REPEAT_INTERVAL_S.
+
+        The text is that before anything is put into it.
+        """
         now, text = time.monotonic(), str(record.msg)
         if record.levelno > logging.WARNING or now - self._passed_at.get(text, -REPEAT_INTERVAL_S) >= REPEAT_INTERVAL_S:
             self._passed_at[text] = now
@@ -48,6 +51,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Begin between requests, without a deadline, and log to `_log` in place of uvicorn's logger."""
         super().__init__(*arguments, **options)
         self.logger = _log
         self._deadline: asyncio.TimerHandle | None = None
@@ -64,10 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; if more than MAX_BESIDE_BODY bytes have come of an unfinished request, refuse it (431).
-
-        Its body is not counted.
-        """
+        """Parse what came; warn, answer 431 and close if over MAX_BESIDE_BODY bytes of an unfinished request's head."""
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)
@@ -77,6 +78,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
+        """Begin a request and its deadline; of a chunk that another request began, none of the bytes count for it."""
         if not self._is_first_of_chunk:  # where it begins in the chunk is not known
             self._beside_body = 0
         self._is_first_of_chunk = self._is_between_requests = False
@@ -84,9 +86,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._cycle_has_begun():  # a trailer, behind the body: nothing here reads one
-            return
-        super().on_header(name, value)
+        head_has_come = self.cycle is not None and self.cycle.scope is self.scope
+        if not head_has_come:  # else it is a trailer, after the body: nothing here reads one
+            super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
         self._beside_body -= len(body)
@@ -96,10 +98,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_between_requests = True
         self._cancel_deadline()
         super().on_message_complete()
-
-    def _cycle_has_begun(self) -> bool:
-        """Whether the head of the request that is coming has come whole."""
-        return self.cycle is not None and self.cycle.scope is self.scope
 
     def _set_deadline(self) -> None:
         """Close the connection in REQUEST_DEADLINE_S from now, unless `_cancel_deadline` is called before."""

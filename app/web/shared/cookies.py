@@ -33,39 +33,35 @@ def set_private_cookie(
 
 
 def redirect_with_secret(request: Request, address: str, secret: str, shown_below: str) -> Response:
-    """Redirect to a page that shows a secret of which the server keeps no more than a hash, such as a new resume code.
+    """Redirect (303) to a page that shows a secret of which the server keeps only a hash, such as a new resume code.
 
-    It travels in a cookie for the pages below a path, for SHOWN_FOR_S: reloading the page shows it again, and its
-    address, which may be passed on, tells nobody anything.
+    The secret travels in a cookie, which is sent to the pages below the path `shown_below` for SHOWN_FOR_S. So
+    reloading the page shows it again, and the address, which may be passed on, does not contain it.
     """
     response = RedirectResponse(address, 303)
     set_private_cookie(request, response, SECRET_COOKIE, secret, SHOWN_FOR_S, shown_below)
     return response
 
 
-# Which part of the site an address belongs to, by its first segment.
+# The parts of the site, each with the first segments of its addresses.
 _PARTS = {
-    **dict.fromkeys(("practice", "sheet", "v", "runs", "heads"), "practice"),
-    **dict.fromkeys(("see",), "see"),
-    **dict.fromkeys(("models",), "models"),
-    **dict.fromkeys(("handout", "marking"), "handouts"),
-    **dict.fromkeys(("join", "resume"), "join"),
-    **dict.fromkeys(("mine", "class"), "class"),
-    **dict.fromkeys(("worksheets", "tickets"), "worksheets"),
-    **dict.fromkeys(
-        ("courses", "activities", "machines", "password", "sign-in", "forgotten-password", "links"), "teach"
-    ),
+    "practice": ("practice", "sheet", "v", "runs", "heads"),
+    "see": ("see",),
+    "models": ("models",),
+    "handouts": ("handout", "marking"),
+    "join": ("join", "resume"),
+    "class": ("mine", "class"),
+    "worksheets": ("worksheets", "tickets"),
+    "teach": ("courses", "activities", "machines", "password", "sign-in", "forgotten-password", "links"),
 }
-
-
 # The first segments of the addresses that the public demonstration shows.
 _DEMONSTRATED = {"courses", "activities", "worksheets", "tickets"}
 
 
 def is_in_demonstration(request: Request) -> bool:
-    """Whether this browser looks at the public demonstration, which is open whenever practice is.
+    """Whether this browser looks at the public demonstration: it has that cookie, and practice is open to everybody.
 
-    A browser in which a teacher has signed in never does.
+    False for a browser with a teacher's cookie, even of a session that has ended.
     """
     cookies = request.cookies
     if DEMONSTRATION_COOKIE not in cookies or TEACHER_COOKIE in cookies:
@@ -95,7 +91,8 @@ class PageRequest:
     @property
     def part(self) -> str:
         """The part of the site that the page belongs to: 'practice', 'class', ...; empty for other pages."""
-        return _PARTS.get(self.path.split("/")[1], "")
+        first = self.path.split("/")[1]
+        return next((part for part, segments in _PARTS.items() if first in segments), "")
 
 
 _scope: ContextVar[Scope | None] = ContextVar("scope", default=None)

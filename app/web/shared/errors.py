@@ -45,6 +45,7 @@ from app.web.shared.urls import page_above, url_for
 
 log = logging.getLogger("attention_shapes")
 LOG_INTERVAL_S = 60
+_last_logged = dict[Failure, float]()  # by kind of failure of the database, the time when it was last logged
 
 STATUS: dict[type[Exception], int] = {
     WorksheetError: 404,
@@ -82,25 +83,25 @@ def register_exception_handlers(app: FastAPI) -> None:
     The errors in STATUS have the status given there. An exception without a handler is a 500 whose sentence says
     nothing about it. All handlers run on the event loop, so that errors are reported even while every thread is busy.
     """
-    for kind in STATUS:
-        app.add_exception_handler(kind, _core_error)
-    app.add_exception_handler(HubError, _hub_error)
-    app.add_exception_handler(NotSignedInError, _not_signed_in)
-    app.add_exception_handler(TooManyGuessesError, _too_many_guesses)
-    app.add_exception_handler(BudgetSpentError, _budget_spent)
-    app.add_exception_handler(PasswordsBusyError, _passwords_busy)
-    app.add_exception_handler(HTTPException, _http_exception)
-    app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_exception_handler(SQLAlchemyError, _database_error)
-    app.add_exception_handler(ClientDisconnect, _client_disconnected)
-    app.add_exception_handler(Exception, _unexpected_error)
+    for kind in (*STATUS, HubError):
+        app.exception_handler(kind)(_core_error)
+    app.exception_handler(NotSignedInError)(_not_signed_in)
+    app.exception_handler(TooManyGuessesError)(_too_many_guesses)
+    app.exception_handler(BudgetSpentError)(_budget_spent)
+    app.exception_handler(PasswordsBusyError)(_passwords_busy)
+    app.exception_handler(HTTPException)(_http_exception)
+    app.exception_handler(RequestValidationError)(_invalid_request)
+    app.exception_handler(SQLAlchemyError)(_database_error)
+    app.exception_handler(ClientDisconnect)(_client_disconnected)
+    app.exception_handler(Exception)(_unexpected_error)
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     """The sentence as {"detail": ...} below /api/, on the error page elsewhere, with the status and these headers.
 
-    A page view with a status from 429 up gets a link to try again; a form not sent by htmx, a note on what was typed; a
-    500, the request's id. A character that cannot be encoded becomes a question mark.
+    The page has a link back (see `_came_from`), and the id of the request for a 500. For a GET or HEAD with a status of
+    429 or more it also has a link to try again; for any other method, unless htmx sent it, a note that the browser's
+    Back button brings back what was typed. A character that cannot be encoded becomes a question mark.
     """
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
@@ -116,9 +117,9 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
 
 
 def _came_from(request: Request) -> str:
-    """The page of this site, with its query, that the Referer header names; for a form, the page with the form.
+    """The path and query of the page that the Referer header names, which for a form is the page with the form.
 
-    Empty without the header, for another site, and if it has the path of this request.
+    "" without the header, for another site, and if the path is that of this request.
     """
     referer = urlsplit(request.headers.get("referer", ""))
     if referer.netloc != request.headers.get("host") or referer.path == request.url.path:
@@ -127,15 +128,16 @@ def _came_from(request: Request) -> str:
 
 
 async def _core_error(request: Request, error: Exception) -> Response:
-    return _error_response(request, status_of(error), str(error))
+    """The error's sentence, with the status in STATUS; a HubError has its status with it."""
+    return _error_response(request, error.status if isinstance(error, HubError) else status_of(error), str(error))
 
 
-async def _http_exception(request: Request, error: Exception) -> Response:
+async def _http_exception(request: Request, error: HTTPException) -> Response:
     """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one.
 
-    A GET of an address that only takes forms redirects to the page above it (303), except below /api/ and for htmx.
+    Instead, a GET that gets a 405, since only forms are sent to its address, is redirected to the page above (303),
+    except below /api/ and for htmx.
     """
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     path = request.url.path
     if error.status_code == 405 and request.method == "GET" and not (is_htmx(request) or path.startswith("/api/")):
         return RedirectResponse(page_above(path), 303)
@@ -146,7 +148,9 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 
 def _wrong_method(request: Request) -> str:
-    """The sentence of a 405; below /api/ it lists the methods of all routes with this address, alphabetically."""
+    """The sentence of a 405: to go back and use the form, or below /api/ the methods of all routes with this address,
+    in alphabetical order.
+    """
     if not request.url.path.startswith("/api/"):
         problem = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
         return problem.format(method=request.method)
@@ -158,38 +162,31 @@ def _wrong_method(request: Request) -> str:
 
 
 async def _not_signed_in(request: Request, error: Exception) -> Response:
-    """Redirect a page view (GET, HEAD) to the sign-in form, and back to it afterwards with its query.
+    """Redirect a GET or HEAD to the sign-in form (303), which leads back to the page with its query; 401 for others.
 
-    A form or an htmx request gets 401. A browser in the demonstration goes to its beginning: its day is over.
+    An htmx request gets 401, too. Whatever a browser in the demonstration sent, it is redirected to the beginning of
+    the demonstration, since its day is over.
     """
     if is_in_demonstration(request):
         return RedirectResponse(url_for("show_demonstration"), 303)
     if request.method in ("GET", "HEAD") and not is_htmx(request):
         address = urlunsplit(("", "", request.url.path, request.url.query, ""))
         return RedirectResponse(url_for("show_sign_in", next=address), 303)
-    return _error_response(
-        request,
-        401,
-        _(
-            "You have been signed out, so nothing was changed. Sign in again in another tab, then come back "
-            "here and resubmit."
-        ),
+    sentence = _(
+        "You have been signed out, so nothing was changed. Sign in again in another tab, then come back here and "
+        "resubmit."
     )
+    return _error_response(request, 401, sentence)
 
 
-async def _too_many_guesses(request: Request, error: Exception) -> Response:
+async def _too_many_guesses(request: Request, error: TooManyGuessesError) -> Response:
     """429 with the seconds to wait, in words and as Retry-After."""
-    assert isinstance(error, TooManyGuessesError)  # noqa: S101 - registered for this class alone
     sentence = _("Too many failed attempts. Try again in {seconds} s.").format(seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
-async def _budget_spent(request: Request, error: Exception) -> Response:
-    """429 if somebody has stored as much as they may within an hour; it tells the minutes to wait, rounded up.
-
-    The header Retry-After has the seconds.
-    """
-    assert isinstance(error, BudgetSpentError)  # noqa: S101 - registered for this class alone
+async def _budget_spent(request: Request, error: BudgetSpentError) -> Response:
+    """429 with the minutes to wait, rounded up, in words, and the seconds as Retry-After."""
     minutes = -(-error.seconds // 60)
     sentence = ngettext(
         "A lot has been stored from here within an hour. Try again in {minutes} minute.",
@@ -201,29 +198,20 @@ async def _budget_spent(request: Request, error: Exception) -> Response:
 
 async def _passwords_busy(request: Request, error: Exception) -> Response:
     """503, to be tried again after 3 s, while too many passwords are being hashed."""
-    return _error_response(
-        request, 503, _("Many people are signing in right now. Try again in a few seconds."), {"Retry-After": "3"}
-    )
+    sentence = _("Many people are signing in right now. Try again in a few seconds.")
+    return _error_response(request, 503, sentence, {"Retry-After": "3"})
 
 
-async def _hub_error(request: Request, error: Exception) -> Response:
-    """The status and the sentence of a HubError: no such model, not allowed, too large, or the Hub does not answer."""
-    assert isinstance(error, HubError)  # noqa: S101 - registered for this class alone
-    return _error_response(request, error.status, str(error))
-
-
-async def _invalid_request(request: Request, error: Exception) -> Response:
+async def _invalid_request(request: Request, error: RequestValidationError) -> Response:
     """422 with the first invalid field and its problem: 'answers.keys.rows must be a text.'
 
     A body that is not JSON, or is sent with another content type, gets its own sentence instead.
     """
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return _error_response(request, 422, _("The body of this request is not JSON."))
-    if first["loc"] == ("body",) and isinstance(
-        first["input"], bytes
-    ):  # FastAPI leaves a body of another content type as it is
+    # FastAPI leaves a body of another content type as it is.
+    if first["loc"] == ("body",) and isinstance(first["input"], bytes):
         return _error_response(request, 422, _("Send the body of this request with content-type: application/json."))
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
     return _error_response(request, 422, f"{where or _('The body of this request')} {problem_in_words(first)}.")
@@ -232,7 +220,7 @@ async def _invalid_request(request: Request, error: Exception) -> Response:
 def problem_in_words(error: Mapping[str, Any]) -> str:
     """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number".
 
-    `error` is one of the `errors()` of its ValidationError. A kind of error without a sentence here keeps pydantic's.
+    `error` is one of the `errors()` of a ValidationError. An error whose type has no sentence here keeps pydantic's.
     """
     sentences = {
         "missing": _("is missing"),
@@ -255,11 +243,11 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
 
 
 async def _database_error(request: Request, error: Exception) -> Response:
-    """503 with Retry-After while the database does not respond or cannot save; 404 if the parent of a new row is gone.
+    """503 while the database cannot save (Retry-After: 30 s) or does not respond (2 s).
 
-    In the demonstration, where nothing can be saved, it is a 403 that says so.
-    Every other error is a bug: it is raised again, becomes a 500, and is logged with its traceback. The failures that
-    get a 503 are logged at most once in LOG_INTERVAL_S for each kind, and counted.
+    A new row whose parent is gone is a 404 instead, and a page of the demonstration that would save something a 403
+    that says so. Every other error is a bug: it is raised again, becomes a 500, and is logged with its traceback. Only
+    the failures that get a 503 are counted, and logged at most once in LOG_INTERVAL_S for each kind.
     """
     if is_orphan(error):
         return _error_response(request, 404, _("This has been deleted in the meantime, so nothing can be added to it."))
@@ -267,35 +255,21 @@ async def _database_error(request: Request, error: Exception) -> Response:
     if failure is None:
         raise error
     if failure is Failure.READ_ONLY and asks_for_demonstration(request):
-        return _error_response(
-            request,
-            403,
-            _(
-                "This is the public demonstration, in which nothing can be changed, stored or exported. With an "
-                "account of your own, it would be done now."
-            ),
+        sentence = _(
+            "This is the public demonstration, in which nothing can be changed, stored or exported. With an "
+            "account of your own, it would be done now."
         )
-    _log_failure(failure, error)
+        return _error_response(request, 403, sentence)
+    at = time.monotonic()
+    if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
+        _last_logged[failure] = at
+        log.error("%s (%s)", failure.status, type(error).__name__)  # not the error's text, which has people's data
     count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):
         sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")
         return _error_response(request, 503, sentence, {"Retry-After": "30"})
     sentence = _("The database isn’t responding right now. Nothing you typed is lost: try again in a moment.")
     return _error_response(request, 503, sentence, {"Retry-After": "2"})
-
-
-_last_logged = dict[Failure, float]()  # by what went wrong, the time when it was last written down
-
-
-def _log_failure(failure: Failure, error: Exception) -> None:
-    """Log what is wrong with the database, once in LOG_INTERVAL_S for each kind of failure.
-
-    The log holds the class of the error, not its text with people's data.
-    """
-    at = time.monotonic()
-    if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
-        _last_logged[failure] = at
-        log.error("%s (%s)", failure.status, type(error).__name__)
 
 
 async def _client_disconnected(request: Request, error: Exception) -> Response:

@@ -57,12 +57,14 @@ class ExampleRequest:
 
 
 def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
-    """An example for a sheet, with the marks of what a form has sent; 404 if none of the models gives one.
+    """An example for a sheet, with the marks of what a form has sent, if any; 404 if none of the models gives one.
 
-    Worked and faded ones are in numbers, also for a sheet in symbols, whose answers would be the same on any. Rows that
-    would tell an answer of the sheet are left to be filled in; what leads to the numbers of the others is then not
-    shown, since it could have the same. A faded one gives the first half of what may be told. An unknown kind is
-    "worked".
+    Rows that would tell an answer of the sheet are never given (see `rows_to_tell`). Of the others, "worked" gives all,
+    "faded" the first half, rounded up, and "another" none; an unknown kind is "worked". The other rows are to be filled
+    in, and only these are marked. A given row has its reason, with the working only if every row may be told, since a
+    working could hold an answer of the sheet. "worked" and "faded" are in numbers, also for a sheet in symbols, whose
+    answers would be the same on any other sheet. The seed is `clamped_number`; the link to the next example has the
+    next seed, and 1 after MAX_EXAMPLE_SEED.
     """
     variant = requested.variant
     known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")
@@ -73,18 +75,17 @@ def make_example_page(requested: ExampleRequest, form: FormReader | None = None)
     told = rows_to_tell(variant, other)
     given = {"worked": told, "faded": told[: (len(told) + 1) // 2], "another": ()}[known]
     right = {other.box(blank): other.written_answer(blank) for blank in other.blanks if blank.tensor in given}
-    typed = box_texts(other, read_answers(form, other)) if form else {}
-    report = grade(other, {**typed, **right}) if form else None
-    notes = sheet_notes(other, {**typed, **right}, report, mismatch=True)
+    filled = {**(box_texts(other, read_answers(form, other)) if form else {}), **right}
+    report = grade(other, filled) if form else None
+    notes = sheet_notes(other, filled, report, mismatch=True)
     if report:  # only what was asked is marked
         report = replace(report, marks={blank: m for blank, m in report.marks.items() if blank.tensor not in given})
-    rows = row_views(other, {**typed, **right}, report, notes=notes, explains=True)
-    works_out = len(told) == len(other.rows)
-
-    def as_given(view: RowView) -> RowView:
-        return replace(view, given=True, reason=reason_note(other, view.row, works_out=works_out))
-
-    rows = tuple(as_given(view) if view.row.key in given else view for view in rows)
+    rows = tuple(
+        replace(view, given=True, reason=reason_note(other, view.row, works_out=len(told) == len(other.rows)))
+        if view.row.key in given
+        else view
+        for view in row_views(other, filled, report, notes=notes, explains=True)
+    )
     return ExamplePage(
         kind=known,
         variant=other,

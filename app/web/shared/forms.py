@@ -37,14 +37,13 @@ class FormReader:
         return self.typed_lines(name, longest).strip()
 
     def typed_lines(self, name: str, longest: int) -> str:
-        """A field that may still be typed into, as `clean_lines` keeps it."""
+        """A field as `clean_lines` keeps it, with the space around it, for a text that may still be typed on."""
         return clean_lines(self.raw(name, LOOKED_AT * longest), longest)
 
     def raw(self, name: str, longest: int = MAX_LINE) -> str:
         """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.
 
-        It is cut to a length before anything looks at it. Half a surrogate pair, which no database can store, becomes
-        a question mark.
+        It is cut to a length before anything looks at it. Half a surrogate pair, which no database stores, becomes "?".
         """
         return self.optional(name, longest) or ""
 
@@ -53,23 +52,27 @@ class FormReader:
         value = self._form.get(name)
         return value[:longest].encode(errors="replace").decode() if isinstance(value, str) else None
 
-    def texts(self, longest: int = MAX_TEXT) -> dict[str, str]:
-        """Every field that was sent as text, as `raw` gives it, by name."""
-        return {name: text for name in self.names("") if (text := self.optional(name, longest)) is not None}
+    def texts(self) -> dict[str, str]:
+        """Every field that was sent as text, as `raw` gives it, cut to MAX_TEXT, by name (see `names`)."""
+        return {name: text for name in self.names("") if (text := self.optional(name, MAX_TEXT)) is not None}
 
     def all(self, name: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
         """Every value of a field that may be sent more than once, such as a list of ticked boxes, cut to a length."""
         return tuple(value[:longest] for value in self._form.getlist(name) if isinstance(value, str))
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """The names of the fields that begin with a prefix, in the order they were sent, without those over MAX_LINE
-        characters.
+        """The names of the fields that begin with a prefix, each once, in the order they were sent.
+
+        Names of more than MAX_LINE characters are left out.
         """
         return tuple(dict.fromkeys(n for n in self._form if n.startswith(prefix) and len(n) <= MAX_LINE))
 
 
 async def read_form(request: Request) -> FormReader:
-    """The form of a request, with name and content of the first file in it; one field may be as long as a request."""
+    """The form of a request, with name and content of its first file that has a name, if any.
+
+    A field may be as long as a request; more than 2,000 fields are refused by Starlette (400).
+    """
     async with request.form(max_fields=2000, max_part_size=MAX_BODY) as form:
         upload = next((value for value in form.values() if isinstance(value, UploadFile) and value.filename), None)
         return FormReader(form, await upload.read(), upload.filename or "") if upload else FormReader(form)
@@ -108,7 +111,9 @@ def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
 
 
 def clamped_number(text: str, highest: int) -> int:
-    """The number from 1 to `highest` nearest to what a text writes; 1 for any other text, 0 where `highest` is 0.
+    """The number from 1 to `highest` nearest to the whole number in a text; 0 if `highest` is 0.
+
+    A text that is no number, or one above MAX_CLAMPED, gives 1.
 
     Example:
         clamped_number("7", 3)    3
@@ -148,7 +153,7 @@ class Pager:
 
 
 def cut_page(lines: Sequence[Line], page: str, length: int | None = None) -> tuple[tuple[Line, ...], Pager]:
-    """The lines of one page of that length, or PAGE_LENGTH, and which page it is: the one nearest to the number `page`.
+    """The lines of one page with at most `length` lines, and which page it is: that of `clamped_number` for `page`.
 
     Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
     """

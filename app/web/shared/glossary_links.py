@@ -46,9 +46,8 @@ class LinkedSheet:
 def linked_sheet(variant: Variant) -> LinkedSheet:
     """A sheet's sentences and row names; the first mention of a glossary term, from top to bottom, links to it.
 
-    The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. Links in names of
-    rows are skipped by the Tab key, which goes from box to box. If practice is closed to this browser, nothing is
-    linked.
+    The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. The Tab key, which
+    goes from box to box, skips links in names of rows. Nothing is linked if practice is closed to this browser.
     """
     text = variant.text
     sentences = (text.description, text.asides, text.task, *text.assumptions)
@@ -66,9 +65,10 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
 def _linked_texts(
     wording: Wording, _language: str, sentences: tuple[str, ...], rows: tuple[str, ...]
 ) -> tuple[Markup, ...]:
-    """The sentences, then the names of rows, as HTML with links titled in the language, which is spoken.
+    """The sentences, then the names of rows, as HTML with links to the glossary; Tab reaches only links in sentences.
 
-    They are kept, because every page of a sheet says the same.
+    They are cached, because every page of a sheet says the same. `_language` is the language of the request, in which
+    links have their title; it is a parameter only for the cache.
     """
     linked = link_terms(wording.glossary, (*sentences, *rows))
     return tuple(_markup(pieces, tab_stop=index < len(sentences)) for index, pieces in enumerate(linked))
@@ -102,9 +102,9 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _pieces(text: str, pattern: re.Pattern[str], keys: Mapping[str, str], linked: set[str]) -> Iterator[LinkedText]:
-    """Cut a text into pieces: each term that is not yet in `linked`, and the text between; no piece is empty.
+    """Cut a text into pieces, none empty: the first mention of each term not yet in `linked`, and the text between.
 
-    A term found is added to `linked`, and later mentions of it remain plain text.
+    `keys` has the term of each word. A term found is added to `linked`, so that later mentions of it remain plain text.
     """
     end = 0
     for match in pattern.finditer(text):

@@ -39,13 +39,14 @@ def start_handout(
     activity_sheet: tuple[int, int] | None = None,
     along: Callable[[], object] = lambda: None,
 ) -> Job:
-    """Queue a handout, with a note about letters that no font has, and return it without waiting for it.
+    """Queue a handout, and return its job without waiting for it; the job has a note about letters that no font has.
 
-    It has a sheet for each name, or else as many as the options say. `back` is the address of the page that it was
-    started from. `activity_sheet` is the id of an activity and the number of its sheet, whose students then have a
-    sheet each. `along` stores what belongs to the handout, in the same transaction. Raises HandoutError if a visitor
-    (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError if too many handouts wait, in all or of
-    this client.
+    There is a sheet for each of `names`, or `options.sheets` without names. `back` is the address of the page that it
+    was started from. With `activity_sheet`, the id of an activity and the number of its sheet, the names are not
+    stored: `make_handout` looks up the students. `along` stores what belongs to the handout, in the same transaction.
+    Only `teacher` may see the job; if that is None, whoever has its random key. Raises HandoutError if a visitor
+    (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS, and PrinterBusyError if too many handouts wait, in all or
+    of this client, or if the client has queued too many within an hour.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
@@ -68,11 +69,10 @@ def start_handout(
 
 
 def make_handout(services: Services, task: Task) -> bytes:
-    """The PDF of a queued handout.
+    """The PDF of a queued handout; progress is reported to `task`, and what `task.check` raises ends the work.
 
-    For a sheet of an activity, students and sheets are those of the activity now; otherwise the names are those that
-    were queued. Raises HandoutError if the activity was deleted, or another ValueError if the sheets can no longer be
-    made.
+    For a sheet of an activity, students, sheets and its exit ticket are those of now; otherwise the names are those
+    queued. Raises HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
     """
     arguments = task.arguments
     options, tickets = HandoutOptions(**arguments["options"]), services.tickets
@@ -99,9 +99,10 @@ def printable_tickets(services: Services, activity: Activity) -> Mapping[str, Ti
 def _class_sheets(
     services: Services, activity: Activity, sheet_number: int, count: int, check: Callable[[], None]
 ) -> list[HandoutSheet]:
-    """A sheet for each student of the course, in their order, with the numbers that they have on the screen.
+    """A sheet for each student of the course, in the order of names, with the sizes that they have on the screen.
 
-    Without students there are `count` sheets with a line for the name, all with the numbers of the worksheet itself.
+    Names are those of `names_with_numbers`. `check` is called after each sheet. Without students there are `count`
+    copies of one sheet, which has the model and lengths chosen for the activity and a line for the name.
     """
     course = services.store.courses.find(activity.course_id)
     students = services.store.roster.students(course) if course else ()

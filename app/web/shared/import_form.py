@@ -1,4 +1,4 @@
-"""The form that imports a model from the Hub, a file or a text, which stands on the page of models and in an editor."""
+"""The form that imports a model from the Hub, a file or a text, on the page of models and in the worksheet editor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_import_form(form: FormReader) -> ImportForm:
 
 
 def is_filled(typed: ImportForm, way: str) -> bool:
-    """Whether the field for `way`, 'hub', 'file' or 'text', holds anything but spaces."""
+    """Whether the field for `way` is filled: 'hub' or 'text' with more than spaces, 'file' with a file, even empty."""
     return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
 
 
@@ -46,8 +46,7 @@ def empty_field(way: str) -> str:
 def import_way(typed: ImportForm) -> str:
     """The way to import: 'file' or 'text' if that button was pressed, else that of the only field that is filled.
 
-    It is 'hub' if no field or several are filled. The Hub's button proves little, because Enter in any field presses
-    it.
+    It is 'hub' if no field or several are filled. The Hub's button proves little: Enter in any field presses it.
     """
     if typed.way in IMPORT_WAYS[1:]:
         return typed.way
@@ -58,7 +57,7 @@ def import_way(typed: ImportForm) -> str:
 def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
     """Import the model of the form by `way`: 'hub', 'file', or else the pasted text.
 
-    Its name is the one typed, else that of the file, the Hub or the config. Raises HubError or ConfigError.
+    Its name is the one typed, else that of the file, on the Hub or in the config. Raises HubError or ConfigError.
     """
     if way == "hub":
         return import_from_hub(services.store, services.settings, typed.hub, typed.name)

@@ -20,9 +20,9 @@ class ModelGroup:
 
 @dataclass(frozen=True)
 class ModelMenu:
-    """The models that can be chosen for a worksheet, the key of the chosen one, and why each of the others cannot.
+    """The models that can be chosen for a worksheet, the key of the chosen one, and why each other model is refused.
 
-    refused: the chosen model if it is one of the others.
+    `refused` is the chosen model if it is itself refused.
     """
 
     chosen: str
@@ -32,22 +32,20 @@ class ModelMenu:
 
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
-    """The menu of models that a worksheet can use, grouped by kind, in the library's order; no group is empty.
+    """The menu of models that a worksheet can use, in the library's order, in the groups of `_kind_names`, none empty.
 
-    Reasons why the other models are refused are listed in the library's order; each names its model. If the library has
-    no such worksheet, all models are possible. `chosen` is the key of the selected model, which may be a refused one.
+    The sentences on why the other models are refused are in the library's order, too. If the library has no such
+    worksheet, all models are possible. `chosen` is the key of the selected model, which may be a refused one.
     """
     known = worksheet in library.worksheets
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
-    possible = [model for key, model in library.models.items() if reasons[key] is None]
-    kinds = [_kind_name(model.architecture) for model in possible]
-    groups = tuple(
-        ModelGroup(kind, tuple(model for model, name in zip(possible, kinds, strict=True) if name == kind))
-        for kind in _kind_names()
-        if kind in kinds
-    )
+    by_kind = {kind: list[Model]() for kind in _kind_names()}
+    for key, model in library.models.items():
+        if reasons[key] is None:
+            by_kind[_kind_name(model.architecture)].append(model)
+    groups = tuple(ModelGroup(kind, tuple(models)) for kind, models in by_kind.items() if models)
     refused = library.models[chosen] if reasons.get(chosen) else None
-    return ModelMenu(chosen, groups, tuple(reason for reason in reasons.values() if reason), refused)
+    return ModelMenu(chosen, groups, tuple(filter(None, reasons.values())), refused)
 
 
 def _kind_names() -> tuple[str, ...]:

@@ -26,8 +26,9 @@ def password_problem(password: str) -> str:
     """The sentence about a new password that is too short or too long; empty if it is neither."""
     if len(password) < MIN_PASSWORD:
         return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
-    too_long = _("Choose a password of at most {most} characters.").format(most=MAX_PASSWORD)
-    return too_long if len(password) > MAX_PASSWORD else ""
+    if len(password) > MAX_PASSWORD:
+        return _("Choose a password of at most {most} characters.").format(most=MAX_PASSWORD)
+    return ""
 
 
 class PasswordsBusyError(Exception):
@@ -42,7 +43,10 @@ class _Turn(NamedTuple):
     account: str
 
     def pace(self, network: str, account: str) -> float:
-        """How many seconds a turn of that account from that network has to be away from this one."""
+        """How many seconds a turn of that account from that network has to be away from this one.
+
+        PACE_S for another network, else NETWORK_PACE_S for another account, else SLOW_VERIFY_S.
+        """
         if network != self.network:
             return PACE_S
         return NETWORK_PACE_S if account != self.account else SLOW_VERIFY_S
@@ -52,6 +56,7 @@ class Passwords:
     """Hashes and verifies passwords with Argon2, with the parameters that pwdlib recommends."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """With nobody hashing or waiting yet; `clock` gives the time in seconds, for slow turns."""
         self._clock = clock
         self._hasher = PasswordHash.recommended()
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
@@ -66,9 +71,9 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None) -> bool:
-        """Whether a stored hash is that of this password; False if there is none. Raises PasswordsBusyError.
+        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if `stored` is None.
 
-        With and without a hash it takes equally long, so that the time tells nobody whether an account exists.
+        That takes as long, so that the time tells nobody whether an account exists. Raises PasswordsBusyError.
         """
         with self._wait_for_turn():
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
@@ -80,8 +85,7 @@ class Passwords:
         Turns for one account from one network are SLOW_VERIFY_S apart, turns of one network NETWORK_PACE_S, and all
         others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser known
         to the account. Raises PasswordsBusyError at once if MAX_SLOW are waiting, or MAX_SLOW_OF_NETWORK from this
-        network. If the turn would be later than MAX_SLOW_WAIT_S, raises it after that time: asking again and again is
-        no advantage.
+        network, and after MAX_SLOW_WAIT_S if the turn would be later than that: asking again and again does not help.
         """
         with self._slow_lock:
             if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:
@@ -99,7 +103,8 @@ class Passwords:
     def _reserve_turn(self, network: str, account: str) -> float:
         """The seconds until the first free turn for an account from a network, at least SLOW_VERIFY_S.
 
-        The turn is reserved unless it is more than MAX_SLOW_WAIT_S away.
+        A turn is free if it keeps the `pace` to every turn reserved and still ahead. It is reserved unless it is more
+        than MAX_SLOW_WAIT_S away.
         """
         now = self._clock()
         self._turns = sorted(turn for turn in self._turns if turn.at > now)
@@ -118,7 +123,10 @@ class Passwords:
 
     @contextmanager
     def _wait_for_turn(self) -> Iterator[None]:
-        """Run the block once fewer than MAX_HASHES_AT_ONCE others run; PasswordsBusyError if MAX_WAITING wait."""
+        """Wait until fewer than MAX_HASHES_AT_ONCE others run, then run the block.
+
+        Raises PasswordsBusyError at once if MAX_WAITING wait already.
+        """
         if not self._room.acquire(blocking=False):
             raise PasswordsBusyError
         try:

@@ -23,7 +23,7 @@ from app.web.shared.forms import whole_number
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import StudentLinks, client_network
-from app.web.shared.visitor import VisitorInClass
+from app.web.shared.visitor import VisitorInClass, visitor_of
 
 LARGEST_ID = 2**31 - 1
 
@@ -111,9 +111,9 @@ class StudentAccess:
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
-    """The teacher who is signed in in this browser; None where nobody is, or the session has ended.
+    """The teacher who is signed in in this browser; None if nobody is, or the session has ended.
 
-    In the demonstration it is the only one there, for everybody.
+    In the demonstration it is the only teacher of its database, whatever the cookies.
     """
     if services.is_demonstration:
         return services.store.people.only_teacher()
@@ -121,27 +121,20 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
     return services.store.people.find_session(token) if token else None
 
 
-MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
-
-
 def queue_client(request: Request, services: ServicesDep) -> Client:
-    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled student's, or a visitor's.
+    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a visitor's.
 
-    They are tried in this order; visitors are known by their network. Without cookies the database is not asked. In the
-    demonstration everybody is a visitor.
+    The first that applies; a browser is enrolled if it is in any course. A visitor is known by the network, and no
+    member. Without cookies the database is not asked. In the demonstration everybody is a visitor.
     """
     if services.is_demonstration:
         return Client(client_network(request), is_member=False)
     if teacher := teacher_of(request, services):
         return Client(f"teacher {teacher.id}")
-    token = request.cookies.get(VISITOR_COOKIE)
-    visitor = services.store.find_visitor(token) if token else None
+    visitor = visitor_of(request, services.store)
     if visitor and services.store.roster.enrolments(visitor.id):
         return Client(f"student's browser {visitor.id}")
     return Client(client_network(request), is_member=False)
-
-
-QueueClient = Annotated[Client, Depends(queue_client)]
 
 
 async def practice_is_open(request: Request, services: ServicesDep) -> bool:
@@ -149,18 +142,13 @@ async def practice_is_open(request: Request, services: ServicesDep) -> bool:
     return services.settings.practice or await run_in_threadpool(teacher_of, request, services) is not None
 
 
-PracticeOpen = Annotated[bool, Depends(practice_is_open)]
-
-
 def _practice_closed() -> HTTPException:
     """The error for a closed page (403), which says where students and teachers go instead."""
-    return HTTPException(
-        403,
-        _(
-            "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
-            "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
-        ),
+    sentence = _(
+        "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
+        "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
     )
+    return HTTPException(403, sentence)
 
 
 async def require_practice(open_to_practice: PracticeOpen) -> None:
@@ -176,23 +164,15 @@ def require_teacher(teacher: MaybeTeacher) -> Teacher:
     return teacher
 
 
-SignedIn = Annotated[Teacher, Depends(require_teacher)]
-
-
 def operator(teacher: SignedIn) -> Teacher:
     """The signed-in teacher, if they are an operator; 403 for any other teacher."""
     if not teacher.is_operator:
-        raise HTTPException(
-            403,
-            _(
-                "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
-                "with “attention-shapes teacher operator {email}”."
-            ).format(email=teacher.email),
+        sentence = _(
+            "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
+            "with “attention-shapes teacher operator {email}”."
         )
+        raise HTTPException(403, sentence.format(email=teacher.email))
     return teacher
-
-
-Operator = Annotated[Teacher, Depends(operator)]
 
 
 def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
@@ -201,16 +181,10 @@ def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> Co
     return CourseAccess(course, teacher, role)
 
 
-StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
-
-
 def instructor_course(access: StaffCourse) -> CourseAccess:
     """A course, archived or not, for its teachers; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
-
-
-InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
 
 
 def editable_course(access: InstructorCourse) -> CourseAccess:
@@ -219,21 +193,12 @@ def editable_course(access: InstructorCourse) -> CourseAccess:
     return access
 
 
-EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
-
-
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
     """A student on the roster of a course, for a teacher to change; 404 if there is none, or in another course.
 
     First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
     """
-    student = services.store.roster.find_student(valid_id(student_id))
-    if student is None or student.course_id != access.course.id:
-        raise HTTPException(404)
-    return RosterStudentAccess(student, access.course, access.teacher)
-
-
-EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
+    return RosterStudentAccess(_find_student(services, access.course, student_id), access.course, access.teacher)
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
@@ -248,9 +213,6 @@ def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -
     return ActivityAccess(course, teacher, role, activity, services.store.now())
 
 
-StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
-
-
 @dataclass(frozen=True)
 class StudentResultsAccess:
     """A student of an activity's course, for a member of its staff."""
@@ -261,13 +223,7 @@ class StudentResultsAccess:
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
     """A student and an activity of one course, for its staff; 404 for no student or one of another course."""
-    student = services.store.roster.find_student(valid_id(student_id))
-    if student is None or student.course_id != access.course.id:
-        raise HTTPException(404)
-    return StudentResultsAccess(access, student)
-
-
-StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
+    return StudentResultsAccess(access, _find_student(services, access.course, student_id))
 
 
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
@@ -280,16 +236,10 @@ def editable_student_results(access: StaffStudentResults) -> StudentResultsAcces
     return access
 
 
-EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
-
-
 def instructor_activity(access: StaffActivity) -> ActivityAccess:
     """An activity, of an archived course too, for the teachers of its course; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
-
-
-InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
 
 
 def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
@@ -304,16 +254,10 @@ def editable_activity(access: StaffActivity) -> ActivityAccess:
     return access
 
 
-EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
-
-
 def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
     """The courses that the signed-in teacher may change: as a teacher, and not archived. The newest come first."""
     taught = services.store.courses.taught_by(teacher)
     return tuple(each.course for each in taught if each.can_edit)
-
-
-EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
 
 
 @dataclass(frozen=True)
@@ -337,25 +281,21 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
     return _material_access(services, teacher, material)
 
 
-ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
-
-
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
     """A material for its teacher, or for the teachers of its course, to change it.
 
-    Everybody gets 409 if the course is archived, else its assistants 403; others get 404, as of `readable_material`.
+    If its course is archived, all of the staff get 409, else assistants 403; `readable_material` gives others 404.
     """
-    _require_editor(access)
+    if access.course and not access.can_edit:
+        _require_unarchived(access.course)
+        _require_instructor("assistant")
     return access
 
 
-EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
-
-
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, for its editors, even if somebody removed it in the meantime: its page then says so.
+    """A material to save, even if somebody removed it in the meantime: its page then says so.
 
-    404 if there is no such material, or the teacher may not know of it.
+    404 if there is no such material, and 404, 409 and 403 as by `editable_material`.
     """
     materials = services.store.materials
     material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
@@ -364,47 +304,30 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
     return editable_material(_material_access(services, teacher, material))
 
 
-MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
-
-
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, else refused to the same teachers as by
-    `editable_material`.
-    """
+    """A removed material, to restore; 404 if there is none, 404, 409 and 403 as by `editable_material`."""
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
-    access = _material_access(services, teacher, material)
-    _require_editor(access)
-    return access
-
-
-RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
+    return editable_material(_material_access(services, teacher, material))
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher; 404 if the link was withdrawn, or the material
-    removed.
-    """
+    """The material that a link shares, for every signed-in teacher; 404 if link or material is no longer there."""
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
     return material
 
 
-SharedMaterial = Annotated[Material, Depends(shared_material)]
-
-
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
     """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher.
 
-    `course` is its number as typed in a form, or "". The teacher must be allowed to edit the course: errors are those
-    of `staff_course`, `instructor_course` and `editable_course`; what is no number gets 404.
+    `course` is its id as sent by a form, or "". 404 for a text that is no id; other errors are EditableCourse's.
     """
     if not course:
         return teacher
-    access = staff_course(services, teacher, whole_number(course, LARGEST_ID) or 0)
-    return editable_course(instructor_course(access)).course
+    return require_editable_course(services, teacher, whole_number(course, LARGEST_ID) or 0).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
@@ -417,7 +340,7 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course or on its staff.
+    """Raise 404 for an activity's run unless this browser is enrolled in its course, or the course's staff signed in.
 
     Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
     not exist passes; the handler refuses it.
@@ -440,20 +363,17 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
 
 def _not_enrolled() -> HTTPException:
     """The error for a browser that is not enrolled in a course (404), which says how to join."""
-    return HTTPException(
-        404,
-        _(
-            "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at "
-            "/resume."
-        ),
+    sentence = _(
+        "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at /resume."
     )
+    return HTTPException(404, sentence)
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their work on the sheet that has this key, unless "".
+    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`.
 
-    404 without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a
-    round trip to the database.
+    No work is read for the key "". 404 with a sentence for an id that no activity can have, without an enrolment in the
+    course, and for an activity that is still a draft. Reading both at once saves a round trip to the database.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
@@ -465,9 +385,6 @@ def student_access(request: Request, services: Services, activity_id: int, sheet
     return StudentAccess(enrolled.activity, enrolled.course, enrolled.student, services.store.now(), work=work)
 
 
-StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
-
-
 @dataclass(frozen=True)
 class EnrolmentAccess:
     """An enrolment of this browser, and its visitor."""
@@ -477,7 +394,7 @@ class EnrolmentAccess:
 
 
 def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """The enrolment of this browser as that student; 404 if it is not enrolled as them."""
+    """The enrolment of this browser as that student, with its visitor; 404 with a sentence if it has none."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
@@ -485,13 +402,10 @@ def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id
     return EnrolmentAccess(own, visitor)
 
 
-BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browser_enrolment))]
-
-
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
-    """A material with its course and whether the teacher may edit it.
+    """A material with its course, if any, and whether the teacher may edit it.
 
-    404 for a colleague's material, and for a course's if the teacher is not on its staff.
+    404 for another teacher's material, and for a course's if the teacher is not on its staff.
     """
     if material.course_id is None:
         if material.teacher_id != teacher.id:
@@ -501,11 +415,12 @@ def _material_access(services: Services, teacher: Teacher, material: Material) -
     return MaterialAccess(material, teacher, course, CourseAccess(course, teacher, role).can_edit)
 
 
-def _require_editor(access: MaterialAccess) -> None:
-    """Raise 409 for a material of an archived course, 403 for one that an assistant may only read."""
-    if access.course and not access.can_edit:
-        _require_unarchived(access.course)
-        _require_instructor("assistant")
+def _find_student(services: Services, course: Course, student_id: int) -> Student:
+    """The student with that id on the roster of the course; 404 if there is none, or in another course."""
+    student = services.store.roster.find_student(valid_id(student_id))
+    if student is None or student.course_id != course.id:
+        raise HTTPException(404)
+    return student
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
@@ -534,3 +449,28 @@ def valid_id(number: int) -> int:
     if not 0 < number <= LARGEST_ID:
         raise HTTPException(404)
     return number
+
+
+# What handlers ask for: the object that the function returns; an error that it raises is the response.
+MaybeTeacher = Annotated[Teacher | None, Depends(teacher_of)]
+QueueClient = Annotated[Client, Depends(queue_client)]
+PracticeOpen = Annotated[bool, Depends(practice_is_open)]
+SignedIn = Annotated[Teacher, Depends(require_teacher)]
+Operator = Annotated[Teacher, Depends(operator)]
+StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
+InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
+EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
+EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
+StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
+StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
+EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
+InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
+EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
+EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
+ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
+EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
+MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
+RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
+SharedMaterial = Annotated[Material, Depends(shared_material)]
+StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
+BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browser_enrolment))]

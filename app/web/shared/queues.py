@@ -17,7 +17,10 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Update the metrics of the queues every QUEUES_NOTED_EVERY_S in this `async with`; nothing without metrics."""
+    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends.
+
+    Nothing is done on a server without metrics.
+    """
     kept = meters()
     if kept is None:
         yield
@@ -32,7 +35,9 @@ async def watch_queues(services: Services) -> AsyncIterator[None]:
 
 
 async def _watch(services: Services, kept: Meters) -> None:
-    """Set the gauges of `kept` every QUEUES_NOTED_EVERY_S: how many threads of each kind work, how many calls wait."""
+    """Set the gauges of `kept` every QUEUES_NOTED_EVERY_S, forever: how many threads of each kind work, and how many
+    calls wait for one; "other" are the threads that all other pages share.
+    """
     limiters: dict[str, CapacityLimiter] = {"other": current_default_thread_limiter()}
     limiters.update((kind, limiter) for kind, limiter in services.threads.items())
     while True:

@@ -1,5 +1,5 @@
-"""Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked;
-of names that are suggested from a roster, each time that they are asked for.
+"""Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked; but each
+request for names from a roster or for a link by e-mail counts.
 
 A limit slows down wrong guesses and refuses no right one: a right code passes however many were wrong, a right password
 passes a few seconds later, and a browser that somebody has signed in with has a bucket of its own.
@@ -54,7 +54,9 @@ class Bucket:
     refill_s: float
 
     def for_one_of(self, processes: int) -> Bucket:
-        """The bucket of one of several processes, which together refill as fast as a single one.
+        """The bucket of one of several processes, which together refill as fast as this bucket.
+
+        Its size is divided, too, but not below MIN_BURST unless this bucket is smaller.
 
         Example:
             Bucket(30, 20).for_one_of(2)   Bucket(size=15.0, refill_s=40)
@@ -74,18 +76,23 @@ BUCKETS: dict[Limit, Bucket] = {
 }
 
 
-class TooManyGuessesError(Exception):
-    """Too many failures; try again after `seconds`."""
+class _WaitError(Exception):
+    """A limit is reached; try again after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
         self.seconds = seconds
 
 
+class TooManyGuessesError(_WaitError):
+    """Too many failures; try again after `seconds`."""
+
+
 class RateLimits:
     """The buckets of one of `processes`, by what is limited and whom it concerns: an account or a network."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        """With every bucket full; `clock` gives the time in seconds."""
         self._clock = clock
         self._buckets = {limit: bucket.for_one_of(processes) for limit, bucket in BUCKETS.items()}
         self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and when that was
@@ -121,18 +128,15 @@ class RateLimits:
         return min(bucket.size, tokens + (self._clock() - counted_at) / bucket.refill_s)
 
 
-class BudgetSpentError(Exception):
+class BudgetSpentError(_WaitError):
     """A network or a student has stored as much as they may; there is room again after `seconds`."""
-
-    def __init__(self, seconds: int) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
 
 
 class StorageBudget:
     """How much each network has stored of late, of which one of `processes` allows its share, and each student."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        """With nothing stored yet; `clock` gives the time in seconds."""
         self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / processes
         self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # part of a budget, and when it was taken
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -142,7 +146,7 @@ class StorageBudget:
         """Count bytes that are about to be stored for a network.
 
         Raises BudgetSpentError, and counts nothing, if the network would then have stored more than `share` of what it
-        may within an hour; less than 1 is for what nobody has asked for.
+        may store within an hour, in this process. A share below 1 is for what nobody has asked for.
         """
         self._take(network, size / self._bytes_per_hour, share)
 
@@ -174,7 +178,10 @@ class StorageBudget:
             _keep_newest(self._sheets, (visitor, sheet_key))
 
     def _take(self, key: str, part: float, share: float = 1) -> None:
-        """Take a part of a budget, refilled within an hour; BudgetSpentError, and nothing taken, above `share`."""
+        """Take the part `part` of a budget, which is refilled steadily within an hour.
+
+        Raises BudgetSpentError, and takes nothing, if more than `share` of the budget would then be taken.
+        """
         with self._lock:
             taken, taken_at = self._taken.get(key, (0.0, self._clock()))
             taken = max(0.0, taken - (self._clock() - taken_at) / 3600) + part

@@ -90,6 +90,12 @@ class Guard:
         self._bodies = 0  # bytes of all bodies that have come and are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an HTTP request; anything else goes to the app unchanged.
+
+        In this order: set the language that the browser prefers; refuse a request that `_is_too_long` (431); turn HEAD
+        into GET; drop cookies with a backslash; note the request for `current_page_request`; refuse what another site
+        sent with any method but GET and OPTIONS (403); run the app (see `_with_size_limit`).
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -110,9 +116,10 @@ class Guard:
         await self._with_size_limit(scope, receive, send)
 
     async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; 413 for a body over the limit of its path, 503 while all bodies together exceed MAX_BODIES.
+        """Run the app; 413 for a body over its path's `body_limit`, 503 while all bodies together exceed MAX_BODIES.
 
-        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come.
+        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come. A body
+        counts among all bodies until its request has been answered.
         """
         most = body_limit(scope["path"])
         length = Headers(scope=scope).get("content-length", "")
@@ -126,7 +133,7 @@ class Guard:
             return 413 if received > most else 503 if self._bodies > MAX_BODIES else 0
 
         async def count_received() -> Message:
-            """The next message of the request; raises _RefusedError once more has come than may."""
+            """The next message of the request, its body counted; _RefusedError once `problem` has a status for it."""
             nonlocal received
             message = await receive()
             size = len(message.get("body", b""))
@@ -151,7 +158,7 @@ class Guard:
 
 
 def _is_too_long(scope: Scope) -> bool:
-    """Whether the address or the headers of a request are longer than any page needs."""
+    """Whether the path is over MAX_PATH, path and query over MAX_TARGET, or all headers over MAX_HEADERS bytes."""
     path = len(scope.get("raw_path") or scope["path"])
     is_long = path > MAX_PATH or path + len(scope["query_string"]) > MAX_TARGET
     return is_long or sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS
@@ -208,13 +215,14 @@ def _is_kept(path: str) -> bool:
 
 
 def _with_headers(send: Send, *, may_keep: bool) -> Send:
-    """A `send` that adds HEADERS to a response, except those that it has already; also no-store unless `may_keep`.
+    """A `send` that adds HEADERS to a response, except those that it has already.
 
-    Whatever is not the same for everybody depends on the language that a browser prefers, which Vary says.
+    Unless `may_keep`, a response without Cache-Control gets "no-store" in place of that of HEADERS. A response whose
+    Cache-Control does not begin with "public" depends on the language that a browser prefers, which Vary says.
     """
 
     async def send_with_headers(message: Message) -> None:
-        """Send a message, with HEADERS where it is the start of a response."""
+        """Send a message; the start of a response gets no-store unless `may_keep`, HEADERS that it lacks, and Vary."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if not may_keep:

@@ -28,6 +28,10 @@ class RequestLog:
         self.app, self._slow_after_s, self._log_all = app, slow_after_s or float("inf"), log_all
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give an HTTP request an id, run the app, and `_note` the request, also if the app raises.
+
+        Without a response the status counts as 500. Anything but HTTP goes to the app unchanged.
+        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -50,7 +54,8 @@ class RequestLog:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         """Count an answered request, if there are metrics, and log it: a 500 as an error, a slow one as a warning.
 
-        All others are logged only if `log_all` is set. A save below 300 and a 500 are counted separately, too.
+        All others are logged only if `log_all` is set. A save of a sheet with a status below 300 is also counted as a
+        save, in class or in practice, and a 500 as a failure of the kind "bug".
         """
         if kept := meters():
             route = route_of(scope)
@@ -60,10 +65,9 @@ class RequestLog:
                 kept.saves.labels(place).inc()
             if status == 500:
                 count_failure("bug")
-        slow = seconds >= self._slow_after_s
         if status == 500:
             log.error("bug: %s", _line(scope, status, seconds))
-        elif slow:
+        elif seconds >= self._slow_after_s:
             log.warning("slow: %s", _line(scope, status, seconds))
         elif self._log_all:
             log.info("%s", _line(scope, status, seconds))

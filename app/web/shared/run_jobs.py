@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -38,9 +39,9 @@ def queue_run(
     options: Mapping[str, Any],
     along: Callable[[], object],
 ) -> Job:
-    """Queue a run of a sheet with this key; `along` stores what belongs to it in the same transaction.
+    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError.
 
-    `options` are its device, number format and head. Raises JobRefusedError.
+    `options` are its device, number format and head. `along` stores what belongs to it in the same transaction.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
     needs = _needs(services, architecture, tokens, {**of_sheet, **options})
@@ -48,10 +49,12 @@ def queue_run(
 
 
 def run_queued_head(services: Services, task: Task) -> Result:
-    """Run the head of a queued run; what is returned stores its result, as the JobFailedError does a failure.
+    """Run the head of a queued run, and return what stores its result with the run.
 
-    For a run that a program asked for, it is the answer, as JSON. If the run was deleted meanwhile, nothing is run. A
-    result that contradicts the answer key is stored, and logged.
+    For a run that the API queued, whose arguments have `tokens`, it returns the result as JSON (see `_run_asked`). If
+    the run of a sheet was deleted meanwhile, nothing is run, and the result is empty. If the head cannot be run, raises
+    JobFailedError, which has what stores the sentence with the run. A result that contradicts the answer key is logged
+    as an error, and stored all the same.
     """
     if "tokens" in task.arguments:
         return _run_asked(services, task)
@@ -71,18 +74,21 @@ def run_queued_head(services: Services, task: Task) -> Result:
 
 
 def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse what a program asks for and cannot be run, with HeadNotRun; return what the run needs, for `submit`.
+    """What a run of the API needs of a runner, for `Jobs.submit`; raises HeadNotRun for what cannot be run.
 
-    `arguments` are the key of a `model` or the text of a `config`, `tokens`, and what `run_head` takes.
+    `arguments` are the key of a `model` or else the text of a `config`, `tokens`, and what `run_head` takes. Raises
+    WorksheetError for an unknown model, and ConfigError for a config that cannot be used.
     """
-    options = dict(arguments)
-    architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
+    architecture, tokens, options = _parts_asked(services, arguments)
     check_runnable(architecture, tokens, options["topic"], options["decoder_tokens"])
     return _needs(services, architecture, tokens, options)
 
 
 def differing_shapes(result: HeadRun) -> str:
-    """The matrices whose shape in torch is not the table's, with these: 'scores (99, 100), weights (99, 100)'."""
+    """The keys of the matrices whose shape in torch is not the table's, each with torch's shape.
+
+    Example: 'scores (99, 100), weights (99, 100)'
+    """
     return ", ".join(f"{key} {shape_text(result.shapes[key])}" for key in result.disagreements)
 
 
@@ -92,27 +98,31 @@ def shape_text(shape: Iterable[int]) -> str:
 
 
 def _run_asked(services: Services, task: Task) -> bytes:
-    """The answer to a program's run, as JSON; raises HeadNotRun if it cannot be run."""
-    options = dict(task.arguments)
-    architecture, tokens = _architecture_asked(services, options), options.pop("tokens")
+    """Run what the API queued, and return the result as JSON; raises HeadNotRun if it cannot be run."""
+    architecture, tokens, options = _parts_asked(services, task.arguments)
     result = run_architecture(services.runner, architecture, tokens, check=task.check, **options)
     return json.dumps(result.as_dict()).encode()
 
 
-def _architecture_asked(services: Services, options: dict[str, Any]) -> Architecture:
-    """Take `model` and `config` out of `options`, and return the architecture: that of the model's key, else the
-    config's, which is the text of a config.json.
+def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Architecture, int, dict[str, Any]]:
+    """The architecture and the number of tokens of a run of the API, and its other arguments.
+
+    The architecture is that of the model with the key `model`, in the library or imported; if that is None, it is read
+    from `config`, the text of a config.json.
     """
-    key, config = options.pop("model"), options.pop("config")
+    options = dict(arguments)
+    key, config, tokens = options.pop("model"), options.pop("config"), options.pop("tokens")
     if key is None:
-        return build_architecture(json.loads(config))
-    return library_with_model(services.library, services.store, key).model(key).architecture
+        return build_architecture(json.loads(config)), tokens, options
+    return library_with_model(services.library, services.store, key).model(key).architecture, tokens, options
 
 
 def _needs(services: Services, architecture: Architecture, tokens: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The device and memory that a run needs of a runner, for `submit`; nothing where this process runs it.
+    """The `device` and `memory_bytes` that a run needs of a runner, for `Jobs.submit`; {} where no runners do jobs.
 
-    A need that no runner can meet is left out: then any of them refuses the run at once, in words.
+    A device is needed only if it is one of GPUS. No memory (0) is needed on the device "meta", in an unknown number
+    format, and by what cannot be run. A need that no living runner meets is left out ("" or 0): then any of them takes
+    the run and refuses it at once, in words.
     """
     if not services.settings.runners:
         return {}
@@ -120,9 +130,7 @@ def _needs(services: Services, architecture: Architecture, tokens: int, options:
     is_there = device in GPUS and device in {runner.device_kind for runner in runners}
     needed = 0
     if dtype in BYTES_BY_DTYPE and device != "meta":
-        try:
+        with suppress(ForwardError):
             needed = bytes_needed(architecture, tokens, dtype, options["topic"], options.get("decoder_tokens"))
-        except ForwardError:
-            needed = 0
     largest = max((runner.memory_bytes for runner in runners), default=0)
     return {"device": device if is_there else "", "memory_bytes": needed if needed <= largest else 0}

@@ -19,7 +19,10 @@ def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
 
 
 def why_it_waits(services: Services, job: Job) -> str:
-    """The sentence for the page of a job that waits because no runner is there to do it; "" for any other."""
+    """The sentence for the page of a stalled job: no runner that does its kind is alive.
+
+    "" for a job that is not stalled, if a runner is alive, and where this process does jobs itself.
+    """
     if not (services.settings.runners and job.is_stalled) or living_runners(services, job.kind):
         return ""
     return _(

@@ -79,9 +79,9 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and copies of files of the Hub.
+        """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub.
 
-        After the jobs it empties SQLite's write-ahead log, so that deleted sentences are in no file any more.
+        After each look at jobs it empties SQLite's write-ahead log, so that no file has deleted sentences any more.
         """
 
         def often() -> None:
@@ -101,10 +101,10 @@ class Services:
         return Demonstration(folder, self.libraries[ENGLISH], self.tickets, self.store.now)
 
     def demonstrated(self) -> Services | None:
-        """These services with the demonstration's database in place of the app's; None before that is made.
+        """These services with the demonstration's database in place of the app's; None if there is no such database.
 
-        Whatever remembers something by the number of an activity begins anew, since its activities have numbers of
-        their own.
+        Live snapshots and regrading are new, since they remember activities by their numbers, which both databases use.
+        The result is kept until the demonstration has another database.
         """
         store = self.demonstration.current()
         if store is None:
@@ -133,19 +133,19 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """The services for this request: those of the app, or of the demonstration for whoever looks at that.
+    """The services for this request, for code that FastAPI gives no dependencies to.
 
-    Code that FastAPI gives no dependencies to asks this.
+    They are the demonstration's if the request asks for it and its database is there, else the app's.
     """
     services = cast(Services, request.app.state.services)
     return (services.demonstrated() if asks_for_demonstration(request) else None) or services
 
 
 async def get_services(request: Request) -> Services:
-    """All services, as a dependency.
+    """The services for this request (see `services_of`), as a dependency.
 
-    A browser that entered the demonstration at another machine, or before this process began, finds it here too: it is
-    made where it is missing.
+    If the request asks for the demonstration and its database is missing, as for a browser that entered it on another
+    machine, the database is made first.
     """
     services = cast(Services, request.app.state.services)
     if asks_for_demonstration(request) and services.demonstrated() is None:

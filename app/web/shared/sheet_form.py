@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, cast
+from typing import Annotated
 
 from annotated_doc import Doc
 from markupsafe import Markup
@@ -16,12 +16,13 @@ from app.figures.figure import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.sheets.reading import MAX_BOX_TEXT, Answer
+from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.store import Draft, Edit, question_name
 from app.topics.problem import Problem
 from app.translation import language
 from app.web.shared.forms import FormReader
+from app.web.shared.sheet_view import readable_answers
 from app.web.shared.templating import render_text
 
 MAX_NUMBER = 10**9  # of the edits of one tab
@@ -32,9 +33,10 @@ _EDIT = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
-    """The text of every box by its name, and of every open question; empty where none was sent.
+    """The text of every box and every open question of a sheet, by its name; "" where none was sent.
 
-    Those of boxes are as typed and cut to a length; see `typed_lines` for the others.
+    The text of a box is kept as typed, cut to MAX_BOX_TEXT characters; an answer to a question is cleaned by
+    `FormReader.typed_lines`, and has at most MAX_ANSWER.
 
     Example: {'queries.rows': '100', 'queries.columns': '', 'question.why-k': 'It has one row per token.'}
     """
@@ -50,8 +52,8 @@ def _question_names(variant: Variant) -> tuple[str, ...]:
 def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
     """The boxes and answers that are new in the tab, by name; None without the field `edits`, which the script sends.
 
-    The field lists them as "box:tab:number", and is empty if nothing is new. Left out: anything written otherwise,
-    names that are neither a box nor a question of the sheet, and numbers above MAX_NUMBER.
+    The field lists them as "box:tab:number", and is empty if nothing is new; of a name listed twice the last counts.
+    Left out: anything written otherwise, names of no box or question of the sheet, and numbers above MAX_NUMBER.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """
@@ -81,11 +83,11 @@ def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) ->
 
 def read_scale(text: str) -> ScaleName:
     """How to draw lengths, 'root' or 'true'; 'root' for any other text."""
-    return cast(ScaleName, text) if text in ("root", "true") else "root"
+    return "true" if text == "true" else "root"
 
 
 def read_hint_level(text: str) -> HintLevel:
-    """How far the hint goes that was asked for; the first level for a text that is none."""
+    """The level of the hint that was asked for, '1' to '3'; the first level for any other text."""
     return next((level for level in HINT_LEVELS if str(level) == text), HINT_LEVELS[0])
 
 
@@ -141,10 +143,11 @@ def draw_typed(
 ) -> Drawing | None:
     """The drawing of a sheet with the sizes that were typed; None if the sheet has no figure.
 
-    A blank whose text cannot be read has no size there. With `explains`, figures say what they explain: that answers
+    `answers` has the texts by the name of the box; answers to open questions in it are ignored. A blank whose text is
+    empty or cannot be read has no size in the drawing. With `explains`, figures say what they explain: that answers
     boxes of some sheets, so it comes after the first check. See draw_figures for `names_sizes` and `shows_mismatches`.
-    Drawings are kept for a while: a save is followed by a check, and in a class many students type the same into the
-    same sheet.
+    The last MAX_DRAWINGS are cached, by language too: a save is followed by a check, and in a class many students type
+    the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
     drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant)
@@ -153,15 +156,9 @@ def draw_typed(
 
 @lru_cache(MAX_DRAWINGS)
 def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
-    """The drawing of what was typed into a sheet as HTML, with the sentences about mismatches; None without a figure.
-
-    A blank whose text is empty or cannot be read has no size. With `explains`, the HTML also has the sentences on what
-    each figure explains. `mismatches` are the sentences of all figures, in order. `has_scale` is that of the first
-    figure. The result is cached.
-    """
+    """See `draw_typed`. `mismatches` are the sentences of all figures, in order; `has_scale` is the first figure's."""
     variant = drawn.variant
-    read = {blank: variant.read(blank, text) for blank, text in zip(variant.blanks, drawn.texts, strict=True)}
-    typed = {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
+    typed = readable_answers(variant, dict(zip(variant.blanks_by_name, drawn.texts, strict=True)))
     figures = draw_figures(
         variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
     )

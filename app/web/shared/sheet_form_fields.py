@@ -33,14 +33,10 @@ class SheetFormPage:
     stale: Annotated[bool, Doc("Whether a box has changed since the last attempt, which has these marks.")] = False
     notes: Annotated[tuple[Note, ...], Doc("What is said below rows; the last of it in the bar, too.")] = ()
     hint: Annotated[Hint | None, Doc("The hint that was asked for.")] = None
-    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; none where there is none to have.")] = None
+    next_hint: Annotated[HintLevel | None, Doc("How far the next hint goes; None if there is none.")] = None
     explanation: Annotated[Explanation | None, Doc("The misconception behind an earlier attempt.")] = None
-    example: Annotated[
-        str, Doc("The address of a sheet like this one, worked out; nothing where it may not be seen.")
-    ] = ""
-    another: Annotated[
-        str, Doc("The address of a sheet like this one, to be filled in; nothing until this is done.")
-    ] = ""
+    example: Annotated[str, Doc("The address of a worked sheet like this one; empty where none may be seen.")] = ""
+    another: Annotated[str, Doc("The address of an empty sheet like this one; empty until this one is done.")] = ""
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     shows_score: Annotated[bool, Doc("Whether the number of right boxes is told.")] = False
     remark: Annotated[str, Doc("A sentence in place of the score, or nothing.")] = ""
@@ -50,9 +46,7 @@ class SheetFormPage:
     save_action: Annotated[str, Doc("Where it is saved.")] = ""
     run_action: Annotated[str, Doc("Where a run is started.")] = ""
     run_button: Annotated[str, Doc("What the button that runs the head says; nothing where it may not be run.")] = ""
-    hidden_fields: Annotated[Mapping[str, str], Doc("What the form sends besides, by name.")] = field(
-        default_factory=dict
-    )
+    hidden_fields: Annotated[Mapping[str, str], Doc("What else the form sends, by name.")] = field(default_factory=dict)
     autosaves: Annotated[bool, Doc("Whether a box or an open question can be typed into, and is saved.")] = True
     autosave_key: Annotated[str, Doc("What this browser keeps unsaved answers under; nothing in a preview.")] = ""
     saved: Annotated[bool, Doc("Whether the server has a draft of this sheet.")] = False

@@ -55,7 +55,11 @@ class BoxView:
 
     @property
     def read_as(self) -> str:
-        """The number that a text was read as: '4,096' for '32*128'; empty where the text itself shows it."""
+        """The number that a text was read as: '4,096' for '32*128'.
+
+        Empty without a mark, for a choice, for a text that was read as no number or has no digits, such as 'd_h', and
+        for one whose digits, with anything between them, are the number's.
+        """
         value = self.mark.read_as if self.mark and self.column != "choice" else None
         digits = "".join(char for char in self.text if char.isdigit())
         return "" if value is None or not digits or str(abs(value)) == digits else format_number(value)
@@ -178,12 +182,12 @@ def row_views(
 
     `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
     may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
-    below the row it names. `one_at_a_time` leaves out the rows of a sheet in steps after the first that is not right,
-    but none above a row in which something is typed. Before the first check it leaves out the rows of CHECKED_FIRST in
-    which nothing is typed.
+    below the row it names. `one_at_a_time` leaves out rows: of a sheet in steps those after the first that is not
+    right, but none above a row in which something is typed; and of any sheet, while `report` and `truth` are both None,
+    those of CHECKED_FIRST in which nothing is typed.
 
-    A row with its answer has its whole reason. If it `explains`, a row that is right has one, too: without the working,
-    which tells the answers to other rows, until the whole sheet is right.
+    A row with its answer has its whole reason. With `explains`, a row that is right has one, too: without the working,
+    which tells the answers to other rows, until the whole sheet is right. A step that is not right has its question.
     """
     answered = {row.key for row in truth.rows} if truth else ()
     is_done = report is not None and report.complete
@@ -192,8 +196,8 @@ def row_views(
     shown = max(done, *typed, 0) + 1 if one_at_a_time and steps else None
     views = []
     waits = one_at_a_time and report is None and truth is None
-    for at, row in enumerate(variant.rows[:shown], start=1):
-        if waits and row.key in CHECKED_FIRST and not any(answers.get(variant.box(each)) for each in row.blanks):
+    for at, row in enumerate(variant.rows[:shown]):
+        if waits and row.key in CHECKED_FIRST and at not in typed:
             continue
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
@@ -207,20 +211,18 @@ def row_views(
             reason = reason_note(variant, row, works_out=is_done)
         step = None if is_right else step_of(variant, row.key)
         question = Note("question", step.question, row.key, variant.typeset_letters) if step else None
-        cells = _cells(variant, row, boxes, answer)
-        span, is_latest = _span(variant, row), bool(steps) and at == done
         views.append(
             RowView(
                 row,
                 boxes,
-                cells,
+                _cells(variant, row, boxes, answer),
                 answer,
                 below,
-                span,
+                _span(variant, row),
                 reason,
                 question,
                 steps=steps,
-                is_latest=is_latest,
+                is_latest=bool(steps) and at + 1 == done,
                 **_question_parts(variant, row, answers),
             )
         )
@@ -233,7 +235,7 @@ def in_steps(variant: Variant) -> bool:
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows come before the first that was not marked right, or has changed since; 0 without a report."""
+    """How many rows come before the first with a box not marked right, or changed since; 0 without a report."""
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
@@ -248,7 +250,10 @@ def progress(variant: Variant, answers: Mapping[str, str], report: Report | None
 
 
 def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
-    """Why a row is right, with its working only if it `works_out`; that of a step has its own question as a title."""
+    """Why the answer to a row is right, with the working only if `works_out`.
+
+    That of a step is the step's reason, without a working and with the question it answers as a title.
+    """
     if step := step_of(variant, row.key):
         return Note("reason", step.reason, row.key, variant.typeset_letters, title=step.why)
     text, working = row_reason(variant, row.key)
@@ -256,7 +261,10 @@ def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
 
 
 def _span(variant: Variant, row: Row) -> int | None:
-    """The columns that a count among matrices takes: all boxes with the signs between them, and brackets if any."""
+    """How many columns a count among matrices takes: all boxes with the signs between them, and brackets if any.
+
+    None for any other row, and where every row of the sheet has a single box.
+    """
     if row.fields != ("count",) or len(variant.fields) == 1:
         return None
     return 2 * len(variant.fields) + (1 if "dim0" in variant.fields else -1)
@@ -280,11 +288,12 @@ def sheet_notes(
     *,
     mismatch: bool = False,
 ) -> tuple[Note, ...]:
-    """What a marked sheet says besides its marks, each note below the first row it is about; none without a report.
+    """What a marked sheet says besides its marks, each note with the row that it goes below; none without a report.
 
-    In this order: the sentence that many unreadable boxes share; if `mismatch`, the first mismatch, unless the
-    diagnosis or the hint is about one of its sides; the diagnosis, unless every box that it explains has changed since;
-    the hint.
+    In this order: the sentence that MANY unreadable boxes share, below the first of them; if `mismatch`, the first
+    mismatch, unless the diagnosis or the hint is about one of its sides, below its first side that is not right; the
+    diagnosis, below the first box it explains that has not changed since the check, and left out if all have; the hint,
+    below the first box it points to, or else that the diagnosis explains. What is about no box is below the first row.
     """
     if report is None:
         return ()
@@ -308,14 +317,12 @@ def sheet_notes(
 
 
 def _first_row(variant: Variant, blanks: Collection[Blank]) -> str:
-    """The key of the first row of the sheet that has one of these blanks; of its first row if none has."""
+    """The key of the first row of the sheet that has one of these blanks; that of the sheet's first row if none has."""
     return next((row.key for row in variant.rows if {*row.blanks} & {*blanks}), variant.rows[0].key)
 
 
 def _repeated_sentence(report: Report) -> str:
-    """The sentence that MANY or more unreadable boxes share, so that it is said once for the whole sheet; "" if none
-    is.
-    """
+    """The most frequent sentence of unreadable boxes, to be said once for the sheet; "" if fewer than MANY have it."""
     sentences = Counter(mark.message for mark in report.marks.values() if mark.kind == "unreadable")
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
@@ -332,10 +339,10 @@ def first_to_fix(rows: Iterable[RowView]) -> str:
     return min(boxes, key=lambda box: box.kind == "empty").name if boxes else ""
 
 
-def has_readable_answer(variant: Variant, answers: Mapping[str, str]) -> bool:
-    """Whether the text of at least one blank can be read: `Report.has_readable_answer` without the grading."""
-    boxes = variant.blanks_by_name.items()
-    return any(isinstance(variant.read(blank, answers.get(box, "")), Answer) for box, blank in boxes)
+def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, Answer]:
+    """What the texts in the boxes of a sheet mean, without grading; empty, missing and unreadable ones are left out."""
+    read = {blank: variant.read(blank, texts.get(box, "")) for box, blank in variant.blanks_by_name.items()}
+    return {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
 
 
 def length_remark(variant: Variant) -> str:
@@ -389,9 +396,9 @@ class SlideLink:
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
     """Yield a link for each product on a sheet, with the texts typed; none if practice is closed to this browser.
 
-    An author's worksheet links to a slide of its topic with its rows, so it has links only if it asks for numbers with
-    tokens as rows. `rows` are the sheet's, with their texts. `sheet` says where the exhibit leads back to: practice=1
-    for a round of practice, activity and number for a sheet of a class.
+    An author's worksheet links to a slide of its topic with its rows and its G = H, if it has that; so it has links
+    only if it asks for numbers with tokens as rows. `rows` are the sheet's, with their texts. `sheet` says where the
+    exhibit leads back to: practice=1 for a round of practice, activity and number for a sheet of a class.
     """
     worksheet = variant.worksheet
     differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
@@ -414,7 +421,8 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
 def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, str], report: Report | None) -> BoxView:
     """A blank's box with its label and text, and the report's mark if it was given for this very text.
 
-    The sentence that explains it is the diagnosis if that is about this blank, else the sentence that many boxes share.
+    `explained` is the diagnosis if that is about this blank, else the mark's sentence if many boxes share it, also if
+    the text has changed since. Only a part of a question about code has words to choose from.
     """
     mark = report.marks.get(blank) if report else None
     name, axis = variant.box(blank), variant.axis(blank)
@@ -430,7 +438,11 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
 
 
 def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a RowView that only a question about code has: its options, or the code between its boxes."""
+    """The fields of a RowView that only a question about code has; {} for any other row.
+
+    A choice has its options, of which the one whose number was typed is chosen; boxes that are marked together have the
+    code between them, and a pattern to write has none around its one box.
+    """
     asked = variant.table.askable[row.key]
     if isinstance(asked, WrittenPattern):
         return {"between": ("", "")}
@@ -484,9 +496,10 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
 
 
 def repair_opens_later(variant: Variant, rows: Iterable[RowView]) -> bool:
-    """Whether the sheet says that a row for the repair opens after the first check: it asks for one and shows none yet.
+    """Whether the sheet says that a row for the repair opens after the first check.
 
-    It says so, too, where no line is wrong, and there is nothing to repair.
+    It does if it is about a program with a bug, its worksheet asks for a repair, `rows` has no such row, and no box is
+    marked; also where no line is wrong, so that there is nothing to repair.
     """
     asks = variant.problem.case is not None and "repair" in variant.worksheet.rows
     return asks and all(row.row.key != "repair" and not any(box.kind for box in row.boxes) for row in rows)

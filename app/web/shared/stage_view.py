@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import degrees
 from typing import Literal
 
@@ -12,7 +12,7 @@ from app.classes.sheet_work import PracticeWork
 from app.figures.heat_map import decimal, places_for
 from app.forward.real_head import RealHead
 from app.grading.grade import Report, grade
-from app.grading.hints import Hint, HintLevel, next_hint_level, write_hint
+from app.grading.hints import HintLevel, next_hint_level, write_hint
 from app.sheets.head_stages import HeadStage, StageKey, hidden_by_tokens, sizes_like
 from app.sheets.variant import Row, Variant
 from app.sheets.wording import Wording
@@ -94,7 +94,7 @@ class PartLine:
     @property
     def shape(self) -> str:
         """The stored shape as PyTorch prints it."""
-        return shape_text(self.part.stored.shape)
+        return str(self.part.stored.shape)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,6 @@ class StageView:
     notes: tuple[Note, ...] = ()
     next_hint: HintLevel | None = None
     focused: str = ""
-    was_skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Coincidences:
     """What this number of tokens can't show: sizes that equal it, and the names of misconceptions that stay hidden."""
 
     sizes: tuple[str, ...]
-    hidden: tuple[str, ...] = field(default=())
+    hidden: tuple[str, ...]
 
 
 def stage_views(
@@ -131,13 +130,16 @@ def stage_views(
     visitor_token: str,
     skipped: Collection[str],
     *,
-    hint: HintLevel | None = None,
-    is_checked: bool = False,
+    hint: HintLevel | None,
+    is_checked: bool,
 ) -> tuple[StageView, ...]:
-    """The stages in order: those that are all right or skipped are open, the next is asked, the others are ahead.
+    """The stages in order: up to the first that is neither all right nor skipped they are open, that one is asked, and
+    the others are ahead.
 
-    A stage without boxes opens with the one before it. What the visitor typed is read only up to the stage that is
-    asked; that one gets the hint of level `hint`, and if `is_checked`, its first box to fix has the focus.
+    `skipped` are keys of stages, or ALL_STAGES. A stage without boxes opens with the one before it. What the visitor
+    saved is read only up to the stage that is asked, and not for skipped stages; "" is the token of nobody. The stage
+    that is asked gets the hint of level `hint` if something is typed into it. If `is_checked`, the box with the focus
+    is its first to fix, or its first if there is none to fix; else no box has it.
     """
     views, is_ahead = list[StageView](), False
     for number, stage in enumerate(stages, start=1):
@@ -153,59 +155,45 @@ def stage_views(
         report = grade(variant, answers) if variant and any(answers.values()) else None
         if variant is None or was_skipped or (report and report.complete):
             lines, tables = tuple(_lines(real_head, variant)), tuple(_tables(real_head, stage.key))
-            views.append(
-                StageView(number, stage.key, stage.title, "open", variant, lines, tables, was_skipped=was_skipped)
-            )
+            views.append(StageView(number, stage.key, stage.title, "open", variant, lines, tables))
             continue
         hinted = write_hint(variant, report, hint) if report and hint else None
-        asked = _asked(number, stage, variant, answers, report, hinted, is_checked=is_checked)
-        views.append(replace(asked, rows=tuple(_as_in_file(real_head, view) for view in asked.rows)))
+        pointed_at = hinted.blanks if hinted else ()
+        notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
+        rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)
+        asked = StageView(
+            number,
+            stage.key,
+            stage.title,
+            "asked",
+            variant,
+            rows=tuple(_as_in_file(real_head, view) for view in rows),
+            report=report,
+            notes=notes,
+            next_hint=next_hint_level(variant, report, hinted),
+            focused=(first_to_fix(rows) or rows[0].boxes[0].name) if is_checked else "",
+        )
+        views.append(asked)
         is_ahead = True
     return tuple(views)
 
 
 def _as_in_file(real_head: RealHead, view: RowView) -> RowView:
-    """A row of boxes; that of a stored tensor with its name in this very file, which may not be the family's."""
+    """The row with its note replaced by the tensor's name in this file, if it is about a stored tensor; else as it is.
+
+    The name may differ from that in the model's family.
+    """
     stored = _stored_tensor(real_head, view.row.key)
     return replace(view, row=replace(view.row, note=stored.name)) if stored else view
 
 
 def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
-    """The tensor of the file that a row such as "stored_W_K" is about; None for any other row."""
+    """The tensor of the file that a row such as "stored_W_K" is about; None for any other row.
+
+    "stored_W_QKV" is about the tensor that holds W_Q.
+    """
     stored = {f"stored_{part.variable}": part.stored for part in real_head.parts}
     return stored.get(row) or (stored.get("stored_W_Q") if row == "stored_W_QKV" else None)
-
-
-def _asked(
-    number: int,
-    stage: HeadStage,
-    variant: Variant,
-    answers: Mapping[str, str],
-    report: Report | None,
-    hinted: Hint | None,
-    *,
-    is_checked: bool,
-) -> StageView:
-    """The stage that is asked, with what was typed, its marks in `report`, if any, and the hint `hinted`.
-
-    If `is_checked`, its first box to fix has the focus, or else its first box.
-    """
-    notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
-    pointed_at = hinted.blanks if hinted else ()
-    rows = row_views(variant, answers, report, pointed_at=pointed_at, notes=notes, explains=True)
-    to_fix = first_to_fix(rows) or rows[0].boxes[0].name
-    return StageView(
-        number,
-        stage.key,
-        stage.title,
-        "asked",
-        variant,
-        rows=rows,
-        report=report,
-        notes=notes,
-        next_hint=next_hint_level(variant, report, hinted),
-        focused=to_fix if is_checked else "",
-    )
 
 
 def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidences:
@@ -214,15 +202,14 @@ def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidenc
     return Coincidences(sizes_like(variant), tuple(names))
 
 
-def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
-    """Every parameter of the head, in the order of the run."""
-    return tuple(_part_line(part) for part in real_head.parts)
-
-
 def turned_query(real_head: RealHead) -> TurnedQuery | None:
-    """The last token's query, as the stage about rotary positions shows it; None where no pairs of it are known."""
+    """The last token's query, as the stage about rotary positions shows it; None if the run has no pairs of it.
 
-    def told(numbers: tuple[float, float]) -> tuple[str, str]:
+    Numbers have three decimals. Angles are in degrees, with as many decimals as `places_for` says; whole from 100 on,
+    and for 0.
+    """
+
+    def number_texts(numbers: tuple[float, float]) -> tuple[str, str]:
         return decimal(numbers[0], 3), decimal(numbers[1], 3)
 
     def angle_text(angle: float) -> str:
@@ -231,72 +218,71 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
     if not real_head.turned:
         return None
     lines = (
-        TurnedLine(pair.features, told(pair.before), angle_text(degrees(pair.angle)), told(pair.after))
+        TurnedLine(pair.features, number_texts(pair.before), angle_text(degrees(pair.angle)), number_texts(pair.after))
         for pair in real_head.turned
     )
     count = len(real_head.tokens)
     return TurnedQuery(real_head.tokens[-1].text, count, count - 1, tuple(lines))
 
 
-def _part_line(part: StoredPart) -> PartLine:
-    """A stored part as the page shows it: which rows, columns or entries of the file's tensor it is, from 0, with
-    notes.
+def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
+    """Every parameter of the head, in the order of the run, with the rows, columns or entries of the file's tensor that
+    it is, counted from 0, and its notes.
 
-    A tensor with one dimension has entries. Words of the part's note without a sentence here are left out.
+    It is entries of a tensor with fewer than two dimensions, columns if it is cut along a dimension after the first.
+    Words of a note without a sentence here are left out.
     """
-    shape = part.stored.shape
-    total = shape[part.dim] if shape else 1
-    axis: Literal["rows", "columns", "entries"] = "entries" if len(shape) < 2 else "columns" if part.dim else "rows"
     meanings = {
         "permuted": _("GGUF stores the rows of each head in another order, which is undone."),
         "fused": _("One tensor holds queries, keys and values."),
         "shared": _("Several query heads read this key/value head."),
         "plus-one": _("1 is added to the stored numbers."),
     }
-    return PartLine(
-        part,
-        whole=part.length == total,
-        axis=axis,
-        first=part.start,
-        last=part.start + part.length - 1,
-        total=total,
-        is_square=len(shape) == 2 and shape[0] == shape[1],
-        notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
-    )
-
-
-def shape_text(shape: Collection[int]) -> str:
-    """A shape as PyTorch prints it: (12, 64), and (64,) for a vector."""
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    lines = []
+    for part in real_head.parts:
+        shape = part.stored.shape
+        total = shape[part.dim] if shape else 1
+        line = PartLine(
+            part,
+            whole=part.length == total,
+            axis="entries" if len(shape) < 2 else "columns" if part.dim else "rows",
+            first=part.start,
+            last=part.start + part.length - 1,
+            total=total,
+            is_square=len(shape) == 2 and shape[0] == shape[1],
+            notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
+        )
+        lines.append(line)
+    return tuple(lines)
 
 
 def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
     """A line for each row that a stage asks; none for a stage without boxes.
 
-    The answer in symbols is empty where it is the same as in numbers. The shape that torch reported is that of
-    `_observed`.
+    The answer in symbols is empty where it is the same as in numbers; a sum that is one of several sides has
+    parentheses. The shape that torch reported is that of `_observed`, and the reason has its working.
     """
-    for row in variant.rows if variant else ():
-        assert variant is not None  # noqa: S101 - it has rows
+    if variant is None:
+        return
+    for row in variant.rows:
         sides = [variant.notation.write(variant.expression(blank)) for blank in row.blanks]
         symbols = " × ".join(f"({side})" if " + " in side and len(sides) > 1 else side for side in sides)
         numbers = " × ".join(variant.written_answer(blank, in_symbols=False) for blank in row.blanks)
         symbols = "" if symbols == numbers else symbols  # a number that is the same in every model
-        yield ShapeLine(
-            row, symbols, numbers, _observed(real_head, variant, row), reason_note(variant, row, works_out=True)
-        )
+        reason = reason_note(variant, row, works_out=True)
+        yield ShapeLine(row, symbols, numbers, _observed(real_head, variant, row), reason)
 
 
 def _observed(real_head: RealHead, variant: Variant, row: Row) -> str:
-    """The shape of a tensor of the run, or as it is stored; empty for what the run does not keep.
+    """The shape of a row's tensor in the run, or else in the file, as PyTorch prints it: '(12, 64)'; "" if in neither.
 
-    The tensors of one more token have the names of the run's, and other shapes: they are none of it.
+    A tensor of the stage about one more token that has a key of the run's, but another symbolic shape, is not in it.
     """
     arrays = {**real_head.arrays, "mask": real_head.mask}
     if row.key in arrays and variant.table[row.key].shape == SHAPES_OF_RUN.get(row.key):
-        return shape_text(arrays[row.key].shape)
+        return str(arrays[row.key].shape)
     stored = _stored_tensor(real_head, row.key)
-    return shape_text(stored.shape) if stored else ""
+    return str(stored.shape) if stored else ""
 
 
 # The arrays whose first numbers an open stage shows, with their letters.
@@ -309,9 +295,10 @@ _SHOWN: Mapping[StageKey, tuple[tuple[str, str], ...]] = {
 
 
 def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
-    """The first rows and columns of the matrices that _SHOWN has for a stage, in its order; none for other stages.
+    """The first FIRST_ROWS and FIRST_COLUMNS of the matrices that _SHOWN has for a stage; none for other stages.
 
-    Without rotary positions, Q and K are shown before V.
+    Numbers have three decimals. In a model without rotary positions, the stage of the projections shows Q and K before
+    V. The name of the embeddings says whether the model scales them, or else adds rows of positions.
     """
     architecture = real_head.architecture
     embeddings = _("What the first layer receives: a row of the embedding for each token")

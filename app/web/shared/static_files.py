@@ -1,6 +1,6 @@
 """Stylesheets, scripts and fonts: cached by browsers for a year, because a changed file has a changed address.
 
-`static_url("css/all.css")` is '/static/css/page.css?v=1f0c9a7be2d4', where v is a hash of the file's content. Files in
+`static_url("css/all.css")` is '/static/css/all.css?v=1f0c9a7be2d4', where v is a hash of the file's content. Files in
 vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a font alike.
 
 Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES. The stylesheet fits
@@ -40,7 +40,10 @@ BUNDLES = {  # what is served as one file, in this order
 
 @cache
 def _contents() -> dict[str, bytes]:
-    """Every file below static/ by its path there, and the bundles, read once: no request has to wait for a thread."""
+    """Every file below static/ by its path there, and every bundle, without its comments.
+
+    All are read once and kept, so that no request has to wait for a thread.
+    """
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
     for bundle, parts in BUNDLES.items():
         folder, kind = bundle.partition("/")[0], bundle.rpartition(".")[2]
@@ -49,9 +52,9 @@ def _contents() -> dict[str, bytes]:
 
 
 def _without_comments(source: bytes) -> bytes:
-    """Our own CSS or JavaScript without comments that fill whole lines, without indents and empty lines.
+    """Our own CSS or JavaScript without comments that fill whole lines, indents and empty lines.
 
-    No text of ours goes over several lines, so nothing else changes.
+    No string of ours goes over several lines, so no string changes.
     """
     lines = re.sub(rb"^\s*(/\*.*?\*/|//[^\n]*)$", b"", source, flags=re.DOTALL | re.MULTILINE).splitlines()
     return b"\n".join(filter(None, map(bytes.strip, lines))) + b"\n"
@@ -72,7 +75,7 @@ def content_hash(path: str) -> str:
 @cache
 def static_url(path: str) -> str:
     """The address of a file under static/; raises KeyError where there is none."""
-    return f"/static/{path}" if _has_version_in_name(path) else f"/static/{path}?v={content_hash(path)}"
+    return f"/static/{path}" if path.startswith("vendor/") else f"/static/{path}?v={content_hash(path)}"
 
 
 class HashedStaticFiles(StaticFiles):
@@ -86,19 +89,17 @@ class HashedStaticFiles(StaticFiles):
         self.config_checked = True  # the folder was read: checking it at the first request would take a thread
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, immutable in the cache if the address has its present hash, to be revalidated otherwise.
+        """The file or bundle, immutable in the cache if `_is_current`, else to be revalidated.
 
         Gzipped if the browser accepts that and it is shorter. 304 if the browser has it already, 404 if there is no
-        such file, 405 for anything but GET and HEAD.
+        such file, 405 for anything but GET and HEAD, which comes first.
         """
         if scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(405)
         if path not in _contents():
             raise HTTPException(404)
-        headers = {"ETag": f'"{content_hash(path)}"', "Cache-Control": REVALIDATE}
-        if _is_current(path, scope):
-            headers["Cache-Control"] = IMMUTABLE
-        content = _contents()[path]
+        caching = IMMUTABLE if _is_current(path, scope) else REVALIDATE
+        headers, content = {"ETag": f'"{content_hash(path)}"', "Cache-Control": caching}, _contents()[path]
         if "gzip" in Headers(scope=scope).get("accept-encoding", "") and len(_compressed(path)) < len(content):
             content = _compressed(path)
             headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
@@ -109,10 +110,6 @@ class HashedStaticFiles(StaticFiles):
 
 
 def _is_current(path: str, scope: Scope) -> bool:
-    """Whether what stands at this address can never change: a file in vendor/, or one asked for by its present hash."""
+    """Whether what is at this address can never change: a file in vendor/, or one with its present hash as `v`."""
     version = parse_qs(scope["query_string"].decode("latin-1")).get("v", [""])[0]
-    return _has_version_in_name(path) or version == content_hash(path)
-
-
-def _has_version_in_name(path: str) -> bool:
-    return path.startswith("vendor/")
+    return path.startswith("vendor/") or version == content_hash(path)

@@ -20,8 +20,8 @@ SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
 def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
     """Sign the teacher in in this browser, end any session that it had, and redirect (303) to `path`.
 
-    The browser gets a session cookie for 30 days, and a cookie by which it is known to the account. The audit log
-    records it. The path is not checked here: use `path_on_this_site`.
+    The browser gets a session cookie for 30 days, and for a year one by which it is known to the account (see
+    `known_browser`). The audit log records the sign-in. The path is not checked here: use `path_on_this_site`.
     """
     response = RedirectResponse(path, 303)
     with store.audit_log.recording(teacher, AuditAction.SIGNED_IN):
@@ -36,9 +36,10 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
 
 
 def known_browser(request: Request, store: Store, email: str) -> str:
-    """A name of this browser if somebody has signed in with it to the account of that e-mail address before; else "".
+    """A random name of this browser if somebody has signed in with it to the account of that e-mail address before.
 
-    It only tells whose guesses are counted; the password is asked for all the same.
+    It comes from a signed cookie; "" without one, and if its signature is for another account. It only decides where
+    wrong passwords are counted: a right one is required all the same.
     """
     nonce, _dot, signature = request.cookies.get(KNOWN_COOKIE, "").partition(".")
     expected = _browser_signature(store, nonce, email)
@@ -69,9 +70,10 @@ def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere:
 
 
 def path_on_this_site(path: str) -> str:
-    """A path to go to after signing in, safe to redirect to; the list of courses for whatever is no path of this site.
+    """The path, quoted, if it is one of this site and so safe to redirect to; else the address of the list of courses.
 
-    Example: '/activities/3?sheet=2' stays; '//evil.example', 'https://evil.example' and '' become '/courses'.
+    Example: '/activities/3?sheet=2' stays; '//evil.example', 'https://evil.example' and '' become '/courses', as does a
+    path with an unprintable character.
     """
     is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return quote(path, safe="/?&=+%-_.~") if is_local else url_for("list_courses")

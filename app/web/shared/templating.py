@@ -83,8 +83,10 @@ def template_environment() -> Environment:
     )
     environment.policies["ext.i18n.trimmed"] = True  # line breaks of a template are no part of a message
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
-    environment.globals.update(url_for=url_for, static_url=static_url, language=language)
     environment.globals.update(
+        url_for=url_for,
+        static_url=static_url,
+        language=language,
         code_shown=code_shown,
         repair_opens_later=repair_opens_later,
         linked_sheet=linked_sheet,
@@ -112,8 +114,7 @@ def template_environment() -> Environment:
 
 def render(template: str, page: Any, status: int = 200) -> HTMLResponse:
     """The HTML of a template; its variables are the fields of `page`, a dataclass made for that template."""
-    variables = {field.name: getattr(page, field.name) for field in fields(page)}
-    return HTMLResponse(template_environment().get_template(template).render(variables), status_code=status)
+    return HTMLResponse(render_text(template, page), status_code=status)
 
 
 def render_text(template: str, page: Any) -> Markup:
@@ -125,9 +126,10 @@ def render_text(template: str, page: Any) -> Markup:
 def render_page_or_fragment(
     request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
 ) -> HTMLResponse:
-    """The fragment alone where htmx asks, which puts it into the page it is on; otherwise the whole page.
+    """The fragment for a request of htmx, which puts it into the page that it is on; otherwise the whole page.
 
     Both have one address: Vary says so, or Back could show a fragment that the browser has kept as if it were the page.
+    Both templates get the same `page`.
     """
     response = render(fragment_template if is_htmx(request) else page_template, page, status)
     response.headers.add_vary_header("HX-Request")
@@ -176,19 +178,16 @@ def formula(pieces: Iterable[FormulaPiece]) -> Markup:
 
 
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
-    """Every symbol in a sum of products as mathematics, the rest as it is: 'L·(4·d·d + d_ff)'.
+    """A text as HTML with every symbol in it as mathematics, the rest escaped: 'L·(4·d·d + d_ff)'.
 
-    In a sentence only the `known` symbols are taken for such, also with a ᵀ.
+    A symbol is a name such as d_ff. With `known`, as for a sentence, only those names are symbols, also with a ᵀ after
+    them; without, every name is one.
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
-    return Markup(  # noqa: S704 - each piece is escaped
-        "".join(
-            [
-                _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece)
-                for piece in pieces
-            ]
-        )
+    written = (
+        _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece) for piece in pieces
     )
+    return Markup("".join(written))  # noqa: S704 - each piece is escaped
 
 
 @lru_cache(500)
@@ -198,7 +197,7 @@ def markdown(text: str) -> Markup:
 
 
 def explanation_of(text: str, misconception: str) -> Markup:
-    """The text that explains the misconception of that key: a paragraph, or an author's own words in Markdown."""
+    """A text that explains the misconception with this key, as HTML: Markdown for an author's, else one paragraph."""
     if misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX):
         return Markup('<div class="own-words">{}</div>').format(markdown(text))
     return Markup("<p>{}</p>").format(text)
@@ -207,23 +206,25 @@ def explanation_of(text: str, misconception: str) -> Markup:
 @lru_cache(500)
 def markdown_list(text: str) -> tuple[Markup, ...]:
     """The list items of a Markdown text as HTML; an item that is a single paragraph has no <p> around it."""
-    items = markdown_items(text)
     return tuple(
         _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
-        for item in items
+        for item in markdown_items(text)
     )
 
 
 def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
-    """Paragraphs as <p>, lists as <ul>, or as <ol> with the first number; items of lists hold blocks in turn."""
+    """Blocks as HTML: a paragraph as <p>, a list as <ol start="…"> if it has a first number, else as <ul>.
+
+    The items of a list hold blocks in turn.
+    """
     written = Markup("")
     for block in blocks:
         if isinstance(block, MarkdownList):
-            tag, start = (
-                ("ul", Markup("")) if block.start is None else ("ol", Markup(' start="{}"').format(block.start))
-            )
             items = Markup("").join(Markup("<li>{}</li>").format(_blocks(item)) for item in block.items)
-            written += Markup("<{}{}>{}</{}>").format(tag, start, items, tag)
+            if block.start is None:
+                written += Markup("<ul>{}</ul>").format(items)
+            else:
+                written += Markup('<ol start="{}">{}</ol>').format(block.start, items)
         else:
             written += Markup("<p>{}</p>").format(_spans(block.spans))
     return written
@@ -232,8 +233,8 @@ def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
 def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
     """The runs of text of a paragraph as HTML, text escaped: code in <code>, emphasis in <em>, strong in <strong>.
 
-    Styles nest, with <strong> outermost. "\\n" becomes <br>; a formula becomes <span class="formula">, whatever its
-    text.
+    Styles nest, with <strong> outermost and <code> innermost. A span with a formula is written as <span
+    class="formula">, and neither its text nor `code` counts; else a span "\\n" becomes <br>.
     """
     written = Markup("")
     for span in spans:

@@ -22,7 +22,7 @@ def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[...,
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        """The function as an `async def`, which also asks FastAPI for the services."""
+        """The function as an `async def` that runs it in a thread; its signature also asks FastAPI for the services."""
         signature = inspect.signature(function)
 
         @wraps(function)

@@ -68,11 +68,6 @@ def url_for(name: str, **values: object) -> str:
     return f"{path}?{urlencode(values, safe='/')}" if values else path
 
 
-def route_names() -> frozenset[str]:
-    """Every name that url_for knows."""
-    return frozenset(_routes)
-
-
 Press = Literal["save", "check", "hint", "hand-in", "run"]  # what a form with a sheet asks for
 _PRESSES: Mapping[Press, str] = {
     "save": "save_class_sheet",
@@ -128,7 +123,9 @@ class StudentLinks:
 
 
 def page_above(path: str) -> str:
-    """The nearest address above a path that a browser can open, for a path to which forms are sent.
+    """The nearest address above a path that a browser can open with GET; "/" if there is none.
+
+    The path without its extension comes first, then its parents from the nearest on.
 
     Example: '/courses/1' for '/courses/1/students/preview', '/marking' for '/marking.csv', '/' for '/sign-out'
     """
@@ -138,9 +135,9 @@ def page_above(path: str) -> str:
 
 
 def public_url(request: Request, settings: Settings) -> str:
-    """Where people reach the app, without a slash at the end, for links that are passed on: 'https://shapes.example.org'.
+    """Where people reach the app, for links that are passed on: the address in the settings, or else this request's.
 
-    It is the address that was set, or else the one under which this request came.
+    It has no slash at the end: 'https://shapes.example.org'.
     """
     return settings.public_url(str(request.base_url))
 

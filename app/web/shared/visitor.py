@@ -40,9 +40,10 @@ def remember_visitor(request: Request, response: Response, visitor: Visitor) -> 
 
 
 def new_resume_code(request: Request, store: Store, student: Student) -> str:
-    """The resume code that this browser was given minutes ago (redirect_with_secret) in two halves, 'ABCDE-FGHJK'.
+    """The student's resume code from this browser's cookie, in two halves, 'ABCDE-FGHJK'; it is there for minutes after
+    the student joined (see `redirect_with_secret`).
 
-    Empty where there is none, or where it is not this student's, who may have joined after another one.
+    "" without a code, and if it is another student's, who joined in this browser before.
     """
     code = request.cookies.get(SECRET_COOKIE, "")
     return f"{code[:5]}-{code[5:]}" if code and store.roster.is_resume_code(student, code) else ""
