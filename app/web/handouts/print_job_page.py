@@ -36,7 +36,7 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Send the PDF of a handout; redirects to its page while it is not ready."""
+    """Send the PDF of a handout; redirect to its page if there is none, yet or at all. 404 as for `_find_job`."""
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
@@ -47,7 +47,7 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
     """Show the progress of a handout, or how it ended; to htmx, which asks again by itself, only that part of the page.
 
-    A browser without script loads the page again every REFRESH_S seconds until the handout is ready or has failed. 404
+    A browser without script loads the page again every REFRESH_S seconds until the handout has ended, ready or not. 404
     for a handout that is expired, unknown or another teacher's.
     """
     job = _find_job(services, key, teacher)
