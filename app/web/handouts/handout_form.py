@@ -51,7 +51,7 @@ class HandoutForm(BaseModel):
 
     @staticmethod
     def read(values: Mapping[str, object]) -> HandoutForm:
-        """The form of a query or a posted form; missing fields and files have their defaults, unknown ones are ignored."""
+        """The form of a query or a posted form; missing fields, and files, have their defaults."""
         return HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
 
     @property

@@ -91,9 +91,9 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, separated by commas, "all" for every one. `hint` is the level of a hint
-    for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Where there is no result
-    yet, the page asks again the later, the more heads are ahead, and a browser without script every two seconds. A
-    browser without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for an unknown key.
+    for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Where there is no
+    result yet, the page asks again the later, the more heads are ahead, and a browser without script every two seconds.
+    A browser without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for an unknown key.
     """
     job, skipped, token = find_head_job(services, key), _skipped(skip), request.cookies.get(VISITOR_COOKIE, "")
     if job.ending == "ready":
