@@ -146,8 +146,12 @@ def write_record(record: PracticeRecord) -> str:
 
 
 def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRecord], str] = write_record) -> str:
-    """The record written by `write` in at most `most` characters, without its oldest results if it would have more."""
-    while len(text := write(record)) > most:
+    """The record written by `write`, without as many of its oldest results as it takes to have at most `most`
+    characters.
+
+    Results go a tenth at a time. A record that is longer without any is written as it is: only a forged one is.
+    """
+    while len(text := write(record)) > most and record.results:
         record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
     return text
 
