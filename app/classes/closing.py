@@ -58,7 +58,10 @@ class Closing:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S."""
+        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S.
+
+        False before `start` and after `close`.
+        """
         if self._thread is None or self._stopped.is_set():
             return False
         return not self._thread.is_alive() or time.monotonic() - self._looked_at > STUCK_AFTER_S
@@ -135,10 +138,10 @@ class Closing:
         return current is not None and current.auto_submit_due(self._store.now())
 
     def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
-        """Auto-submit the drafts of these students; False if some changed while they were graded, or it is no longer
-        due.
+        """Auto-submit the drafts of these students, and say whether that is done.
 
-        The unchanged ones are stored in one transaction, even if others changed.
+        It is not if some changed while they were graded; the unchanged ones are stored all the same, in one
+        transaction. Nor is it if the activity is no longer due; then nothing is stored.
         """
         store = self._store
         before = store.classwork.unfinished_work(activity.id, students)

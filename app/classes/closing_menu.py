@@ -33,7 +33,7 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
         working=working,
         auto_submits=activity.policies.auto_submit,
         can_close=phase in ("open", "waiting") and not activity.is_about_to_close(now),
-        can_undo=closes_at is not None and can_undo_close(store, activity),
+        can_undo=closes_at is not None and _last_press(store, activity) is not None,
         closes_at=closes_at,
         seconds=activity.seconds_left(now),
     )
@@ -52,11 +52,6 @@ def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
         store.activities.close(current, press.closes_at)
         store.activities.keep_close(current, press)
     return True
-
-
-def can_undo_close(store: Store, activity: Activity) -> bool:
-    """Whether the last press of Close can be undone now."""
-    return _last_press(store, activity) is not None
 
 
 def undo_last_close(store: Store, activity: Activity) -> bool:

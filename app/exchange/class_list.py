@@ -56,7 +56,7 @@ class RosterRows:
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """Return the names of a class list in order, equal ones with their numbers added; raises RosterError."""
+    """The names of a class list in its order, as `distinct_names` tells equal ones apart; raises RosterError."""
     return tuple(distinct_names(read_roster(roster)))
 
 
@@ -73,10 +73,9 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 
 
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
-    """Return the entries that `read_roster` returns, with the names of the rows that it left out.
+    """What `read_roster` returns, and the names of the rows that Canvas and Moodle added, which it leaves out.
 
-    Rows without a name are not among those. Raises RosterError as `read_roster` does: for more than `max_names`, for
-    example.
+    Raises RosterError as `read_roster` does, and for more than MAX_ROSTER_BYTES bytes or characters.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         raise RosterError(
@@ -189,10 +188,10 @@ def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _row(number: int, line: str) -> list[str]:
-    """Return the cleaned cells of a line without a header, separated by tab, else semicolon, else comma.
+    """The cleaned cells of a line without a header, separated by tab if it has one, else semicolon, else comma.
 
-    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError, naming the line's `number`, for more than
-    _MOST_CELLS cells.
+    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError for more than _MOST_CELLS cells, naming
+    the line's `number`, and for a line that is not CSV.
     """
     delimiter = next((mark for mark in _DELIMITERS if mark in line), ",")
     if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
@@ -218,7 +217,10 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
 
 
 def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Return name and number of a row by its columns; first and last name are joined if there is no full name."""
+    """Name and number of a row by its columns, each "" if there is none; without a full name, first and last name.
+
+    "Lee, Kim" becomes "Kim Lee". A row may be shorter than the header.
+    """
     cells = {kind: clean_line(row[index]) if index < len(row) else "" for kind, index in columns.items()}
     name = cells.get("name") or clean_line(f"{cells.get('first', '')} {cells.get('last', '')}")
     return _first_name_first(name), cells.get("number", "")

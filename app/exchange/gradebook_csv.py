@@ -29,8 +29,9 @@ class PointsColumn:
 def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles are
-    changed if Canvas would take them for its columns.
+    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles that
+    Canvas would take for its columns or an assignment's id are changed ("Final Score" to "Final-Score", "(7)" to
+    "[7]"), and a repeated one gets its count.
 
     Canvas finds a student by its ID (unknown here), then by SIS ID, by login and last by name. The number on the roster
     may be SIS ID or login, so it is written in both columns.

@@ -68,9 +68,9 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 
     The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
     `name` is part of the key, so that nobody meets a name that somebody else gave. `source` is "file", "pasted" or the
-    name of a repository on the Hub. If leaving fields out would change the model, the whole config is stored. Raises
-    ConfigError for a config that cannot be read as a model, or is larger than MAX_KEPT_CONFIG_BYTES without the fields
-    left out.
+    name of a repository on the Hub. Only what `config_to_keep` leaves is stored, unless that would be another model. A
+    config that an earlier version stored whole keeps that model if `name` is empty or the same. Raises ConfigError for
+    a config that cannot be read as a model, or of which more than MAX_KEPT_CONFIG_BYTES would be stored.
     """
     given = _clean_name(name)
     shown_name = given or repository or _name_in_config(config)
@@ -122,10 +122,7 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Store the text of a config.json as `import_config` does, which `name` is passed on to.
-
-    Raises ConfigError for one that is too long or not JSON, too.
-    """
+    """Store the text of a config.json as `import_config` does; raises ConfigError, too, if it is too long or no JSON."""
     return import_config(store, parse_config(text), source, name)
 
 
@@ -140,7 +137,8 @@ def import_from_hub(store: Store, settings: HubSettings, name_or_url: str, name:
 
 
 def model_name_from_path(path: str) -> str:
-    """Return the model's name that a chosen file suggests, "" for config.json, which every model's file is called.
+    """The file's name without folders and its last suffix, to suggest as the model's name; "" for config.json, which
+    every model's file is called.
 
     Example:
         model_name_from_path("C:\\\\models\\\\llama.json")  # "llama"

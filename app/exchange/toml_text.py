@@ -48,7 +48,8 @@ def write_toml(settings: Mapping[str, Any]) -> str:
 def read_toml(text: str) -> dict[str, Any]:
     """The settings in the text of a TOML file.
 
-    Raises TomlError for a text that is not TOML, and for more than MAX_TOML_BYTES, MAX_SETTINGS or _MAX_DOTS.
+    Raises TomlError for a text that is not TOML, for more than MAX_TOML_BYTES or MAX_SETTINGS, and for more than
+    _MAX_DOTS dots in a key or value.
     """
     if len(text.encode(errors="replace")) > MAX_TOML_BYTES:
         raise TomlError(_("The file has more than {most:,} bytes: make it shorter.").format(most=MAX_TOML_BYTES))

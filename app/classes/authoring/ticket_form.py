@@ -70,19 +70,21 @@ class TicketTexts:
 
 def texts_of_ticket(ticket: Ticket) -> TicketTexts:
     """The texts that show a ticket in the form; `ticket_settings` gives its settings back."""
-    questions = tuple(map(_fields_of_question, ticket.questions))
+    questions = tuple(
+        QuestionFields(
+            each.key, each.text, each.kind, "\n".join(each.options), *(each.labels or ("", "")), each.required
+        )
+        for each in ticket.questions
+    )
     pick = str(ticket.pick_at_least or "")
     return TicketTexts(ticket.title, ticket.instruction, pick, ticket.anonymous, questions)
 
 
-def _fields_of_question(question: TicketQuestion) -> QuestionFields:
-    first, last = question.labels or ("", "")
-    options = "\n".join(question.options)
-    return QuestionFields(question.key, question.text, question.kind, options, first, last, question.required)
-
-
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
-    """The settings of a ticket file; a new question gets a key from its text, which it keeps when the text changes."""
+    """The settings of a ticket file, unchecked; an empty `pick_at_least` is 0.
+
+    A new question gets a key from its text that no other question has, and keeps it when the text changes.
+    """
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
     for question in texts.questions:
@@ -111,7 +113,11 @@ def _question_settings(question: QuestionFields) -> dict[str, Any]:
 
 
 def field_of_error(texts: TicketTexts, error: SettingError) -> str:
-    """The name of the form's field that an error of `ticket_of_settings` is about, such as "options.why"."""
+    """The name of the form's field that an error of `ticket_of_settings` is about.
+
+    Of a question it is the part's field and the question's name: "options.why", "kind.why", and for labels "first.why"
+    or "last.why"; "text.why" for its key, for the question as a whole and for any other part. Else it is the setting.
+    """
     setting, *path = error.path
     if setting != "questions" or not path:
         return str(setting)
@@ -154,9 +160,11 @@ def _draft_question(question: QuestionFields) -> TicketQuestion:
 
 
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
-    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the field that gets the focus.
+    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element that gets the focus.
 
-    Any other action changes nothing, nor does adding beyond MAX_TICKET_QUESTIONS or moving the first question up.
+    That is the text of the question added; after a removal that of the question before it (or the first), or the
+    button "do-add" if none is left; else the button that was pressed. Any other action changes nothing, nor does adding
+    beyond MAX_TICKET_QUESTIONS, moving the first question up or the last one down.
     """
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]
