@@ -40,9 +40,10 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in `minutes`, or in seconds for 0, which can be undone until then.
+    """Close an activity in `minutes`, or for 0 within seconds; until it has closed, that can be undone.
 
-    False, and nothing changes, if the activity is gone, or if Activity.close_pressed refuses.
+    False, and nothing changes, if the activity is gone, or if `Activity.close_pressed` says that it cannot be closed
+    now.
     """
     with store.transaction():
         current = store.activities.locked(activity)
@@ -55,7 +56,8 @@ def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
 
 
 def undo_last_close(store: Store, activity: Activity) -> bool:
-    """Restore the opening and closing times from before Close was pressed; False if it is too late.
+    """Restore the opening and closing times from before Close was last pressed; False, and no change, if it is too
+    late.
 
     Nothing else has to be undone: until then no answers are shown, no draft is submitted, and no work is late.
     """

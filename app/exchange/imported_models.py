@@ -122,7 +122,7 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Store the text of a config.json as `import_config` does; raises ConfigError, too, if it is too long or no JSON."""
+    """Store the text of a config.json with `import_config`; also raises ConfigError if it is too long or not JSON."""
     return import_config(store, parse_config(text), source, name)
 
 

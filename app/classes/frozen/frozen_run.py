@@ -23,10 +23,9 @@ class FrozenRun:
 
 
 def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number: int = 0) -> FrozenRun:
-    """What is stored with a run: its worksheet, sizes, model and sheet number; in an activity also its wording and
-    models.
+    """What is stored with a run: its worksheet, sizes, model and sheet number, and an activity's wording and models.
 
-    Without an activity, in practice, the wording is "", which means the present one.
+    Without an activity, in practice, the wording is "", which means the present one, and the model is the only one.
     """
     model, earlier = model_snapshot(variant.model), activity.content if activity else Content((), None, "")
     models = {**earlier.models, variant.model.key: model.hash}
