@@ -26,7 +26,9 @@ _MARKS: dict[Feedback, str] = {
 
 
 def sheet_promise(activity: Activity, number: int) -> str:
-    """Twelve characters that change with the questions of that sheet, from 1, and the rules for handing it in."""
+    """Twelve characters that change with sheet `number`, from 1, as it is frozen, and with three of the activity's
+    rules: when marks are shown, how many attempts there are, and exam conditions.
+    """
     policies, item = activity.policies, activity.content.items[number - 1]
     return _short_hash([item.sheet_key, policies.feedback, policies.max_attempts, policies.exam])
 
