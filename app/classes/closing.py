@@ -13,7 +13,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.activities.rules import Rules
@@ -22,7 +22,7 @@ from app.classes.sheet_actions import auto_submit
 from app.classes.student_sheet import variant_of
 from app.metrics import count_failure
 from app.sheets.library import Library
-from app.store import Activity, ClassSheetKey, Content, NewAttempt, Store, UnfinishedWork
+from app.store import Activity, ClassSheetKey, NewAttempt, Store, UnfinishedWork
 from app.store.limits import failure_of
 from app.store.queries import batches
 
@@ -83,7 +83,7 @@ class Closing:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Settle every activity that has ended; one that fails is logged and tried again after RETRY_AFTER_S."""
+        """Settle every activity that has ended; one that fails is logged, counted, and tried again after RETRY_AFTER_S."""
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
         for activity_id in ended:
@@ -100,7 +100,11 @@ class Closing:
                 log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
 
     def _run(self) -> None:
-        """Call `settle_all` every `interval_s` until `close`, whatever fails; a database outage is logged elsewhere."""
+        """Call `settle_all` every `interval_s` until `close`, whatever fails.
+
+        A failure is counted, and logged unless it is one that `failure_of` knows, such as a database that is away:
+        those are logged elsewhere.
+        """
         while not self._stopped.wait(self._interval_s):
             try:
                 self.settle_all()
@@ -159,9 +163,15 @@ def _graded(
 ) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
     """The drafts that are auto-submitted, with their attempts; one that cannot be graded is logged and left out.
 
-    Left out, too, are drafts without news, and those of sheets that no revision has.
+    Left out, too, are drafts without news, those of sheets that no revision has, and those that `auto_submit` refuses.
+    Each is graded by the newest revision that has its sheet, with the student's extra time.
     """
-    extra, sheets = store.activities.extra_times(activity.id), _sheets_by_key(store.activities.revisions(activity))
+    extra = store.activities.extra_times(activity.id)
+    sheets = {  # the newest revision that has the sheet, its number there from 1, and the revision's content
+        item.sheet_key: (revision, number, content)
+        for revision, content in store.activities.revisions(activity).items()
+        for number, item in enumerate(content.items, start=1)
+    }
     for work in drafts:
         draft = work.draft
         if not work.has_news or draft.sheet_key not in sheets:
@@ -187,12 +197,3 @@ def _client_id(key: ClassSheetKey, work: UnfinishedWork) -> str:
     """
     sheet = f"{key.activity_id} {key.sheet_key}"
     return f"auto-submit {work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"
-
-
-def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:
-    """Where each sheet is, by its key: the newest revision that has it, its number in there from 1, and the content."""
-    return {
-        item.sheet_key: (revision, number, content)
-        for revision, content in revisions.items()
-        for number, item in enumerate(content.items, start=1)
-    }

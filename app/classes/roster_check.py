@@ -9,6 +9,8 @@ from typing import Literal
 from app.names import name_key
 from app.store import Student
 
+Reason = Literal["", "no-name", "namesake"]
+
 
 @dataclass(frozen=True)
 class CheckedEntry:
@@ -21,7 +23,7 @@ class CheckedEntry:
     name: str
     number: str | None
     kind: Literal["new", "known", "odd"]
-    reason: Literal["", "no-name", "namesake"] = ""
+    reason: Reason = ""
 
     @property
     def entry(self) -> tuple[str, str | None]:
@@ -45,10 +47,7 @@ def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[
             checked.append(CheckedEntry(name, number, "known"))
             continue
         numbers.add(number) if number else unnumbered.add(key)
-        if any(char.isdigit() for char in name) or not any(char.isalpha() for char in name):
-            checked.append(CheckedEntry(name, number, "odd", "no-name"))
-        elif key in on_roster:
-            checked.append(CheckedEntry(name, number, "odd", "namesake"))
-        else:
-            checked.append(CheckedEntry(name, number, "new"))
+        is_no_name = any(char.isdigit() for char in name) or not any(char.isalpha() for char in name)
+        reason: Reason = "no-name" if is_no_name else "namesake" if key in on_roster else ""
+        checked.append(CheckedEntry(name, number, "odd" if reason else "new", reason))
     return tuple(checked)

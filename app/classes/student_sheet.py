@@ -83,14 +83,13 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
     """A worksheet with the model and tokens that differ from its defaults, and the title it has with another model.
 
-    Raises WorksheetError, TokensError or TopicError for a choice that it cannot have.
+    Raises WorksheetError, TokensError or TopicError for a choice that it cannot have, such as a model for which its
+    range of tokens is too long.
     """
     sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
     if choice.tokens is not None or choice.model not in ("", sheet.model):
         variant = library.variant(choice.key, choice.model or None, choice.tokens)
-        library.max_versions(
-            choice.key, variant.model.key
-        )  # a model that its range of tokens is too long for is refused
+        library.max_versions(choice.key, variant.model.key)  # raises for such a model
         chosen = {"model": variant.model.key, "title": variant.title} if variant.model.key != sheet.model else {}
         chosen |= {"tokens": variant.tokens} if variant.tokens != sheet.tokens else {}
     return chosen_form(sheet, chosen)

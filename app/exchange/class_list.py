@@ -78,11 +78,8 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
     Raises RosterError as `read_roster` does, and for more than MAX_ROSTER_BYTES bytes or characters.
     """
     if len(roster) > MAX_ROSTER_BYTES:
-        raise RosterError(
-            _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.").format(
-                limit=MAX_ROSTER_BYTES
-            )
-        )
+        problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")
+        raise RosterError(problem.format(limit=MAX_ROSTER_BYTES))
     lines = _lines(roster if isinstance(roster, str) else _decode(roster))
     if len(lines) > max_names + _EXTRA_LINES:
         raise _too_many(len(lines), max_names)
@@ -92,9 +89,15 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
     else:
         entries = [_entry_by_look(_row(number, line)) for number, line in enumerate(lines[bool(columns) :], start=1)]
     named = [(name, number or None) for name, number in entries if name]
-    left_out = tuple(name for name, _ in named if columns and name_key(name) in _NO_STUDENTS)
+    left_out = tuple(name for name, _number in named if columns and name_key(name) in _NO_STUDENTS)
     named = [entry for entry in named if entry[0] not in left_out]
-    _check_entries(named, max_names)
+    if not named:
+        raise RosterError(_("The class list has no names. Type one name per line."))
+    if len(named) > max_names:
+        raise _too_many(len(named), max_names)
+    for text in (text for entry in named for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
+        problem = _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.")
+        raise RosterError(problem.format(start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH))
     return RosterRows(tuple(named), left_out)
 
 
@@ -109,20 +112,6 @@ def write_roster(entries: Iterable[RosterEntry]) -> str:
     rows = [(name, number or "") for name, number in entries]
     writer.writerows([("name", "number"), *rows] if rows else ())
     return out.getvalue()
-
-
-def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
-    """Raise RosterError for no names, more than `max_names`, and text of more than MAX_ENTRY_LENGTH characters."""
-    if not entries:
-        raise RosterError(_("The class list has no names. Type one name per line."))
-    if len(entries) > max_names:
-        raise _too_many(len(entries), max_names)
-    for text in (text for entry in entries for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
-        raise RosterError(
-            _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.").format(
-                start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH
-            )
-        )
 
 
 def _too_many(count: int, limit: int) -> RosterError:

@@ -39,9 +39,9 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
     titles = unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
-    rows += [
-        (s.name, "", s.roster_key, s.roster_key, "", *(_canvas_cell(column, s) for column in columns)) for s in students
-    ]
+    for student in students:
+        points = ("EX" if student.id in each.excused else each.scores.get(student.id) for each in columns)
+        rows.append((student.name, "", student.roster_key, student.roster_key, "", *points))
     return plain_csv(rows)
 
 
@@ -58,10 +58,6 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
     rows: list[Sequence[Cell]] = [("Email address" if by_email else "ID number", "Full name", *titles)]
     rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in numbered]
     return plain_csv(rows)
-
-
-def _canvas_cell(column: PointsColumn, student: Student) -> Cell:
-    return "EX" if student.id in column.excused else column.scores.get(student.id)
 
 
 def _percent(column: PointsColumn, student: Student) -> float | None:

@@ -72,7 +72,7 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     config that an earlier version stored whole keeps that model if `name` is empty or the same. Raises ConfigError for
     a config that cannot be read as a model, or of which more than MAX_KEPT_CONFIG_BYTES would be stored.
     """
-    given = _clean_name(name)
+    given = clean_line(name, MAX_MODEL_NAME_LENGTH)
     shown_name = given or repository or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
     kept = config_to_keep(config)
@@ -84,8 +84,10 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     earlier = store.find_config(config)  # of a version that kept the whole config
     if earlier and given in ("", earlier.name):
         return _model(earlier)
-    stored = store.keep_model(shown_name or _descriptive_name(architecture), kept, source, given)
-    return _model(stored)
+    if not shown_name:
+        sizes = {"L": architecture.L, "d": architecture.d}
+        shown_name = _("{family} ({L} layers, {d} dimensions)").format(family=architecture.family, **sizes)
+    return _model(store.keep_model(shown_name, kept, source, given))
 
 
 def config_to_keep(config: object, depth: int = 0) -> object:
@@ -171,16 +173,5 @@ def _name_in_config(config: object) -> str:
     stated: Any = config.get("_name_or_path") if isinstance(config, dict) else None
     if not isinstance(stated, str):
         return ""
-    return _clean_name(stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name)
-
-
-def _descriptive_name(architecture: Architecture) -> str:
-    """Return a name for a model that has none, made of its family, embedding dimension and number of layers."""
-    return _("{family} ({L} layers, {d} dimensions)").format(
-        family=architecture.family, d=architecture.d, L=architecture.L
-    )
-
-
-def _clean_name(name: str) -> str:
-    """Return the name on one line of printable characters, cut to MAX_MODEL_NAME_LENGTH."""
+    name = stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name
     return clean_line(name, MAX_MODEL_NAME_LENGTH)

@@ -354,8 +354,11 @@ class _Slide:
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
         """The menu of products: all of the topic, or with typed lengths those whose matrices are on the sheet."""
-        shown = products_on(self.variant) if self.is_typed else self.products
-        return tuple(_choice(self.variant, each, self.product) for each in shown)
+        variant, choices = self.variant, list[SlideChoice]()
+        for each in products_on(variant) if self.is_typed else self.products:
+            text = f"{variant.letters[each.result]} = {write_formula(variant, each.result)}"
+            choices.append(SlideChoice(each.result, text, each == self.product))
+        return tuple(choices)
 
     @property
     def back(self) -> str:
@@ -382,12 +385,6 @@ class _Slide:
 def _practice_address(variant: Variant, *, practising: bool) -> str:
     """The address of a sheet of practice; if `practising`, the page that also offers the next sheet."""
     return sheet_link(variant, practice=1) if practising else sheet_link(variant)
-
-
-def _choice(variant: Variant, product: Product, chosen: Product | None) -> SlideChoice:
-    """A product in the menu, such as 'S = Q · Kᵀ'."""
-    text = f"{variant.letters[product.result]} = {write_formula(variant, product.result)}"
-    return SlideChoice(product.result, text, product == chosen)
 
 
 def _take_over(slide: _Slide) -> TakeOver | None:

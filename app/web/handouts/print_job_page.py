@@ -51,7 +51,11 @@ def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeache
     for a handout that is expired, unknown or another teacher's.
     """
     job = _find_job(services, key, teacher)
-    page = PrintJobPage(job, _problem(job), why_it_waits(services, job))
+    problems = {
+        "cancelled": _("This handout was cancelled."),
+        "lost": _("This handout was lost because the process making it stopped: create it again."),
+    }
+    page = PrintJobPage(job, problems.get(job.ending, job.problem), why_it_waits(services, job))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
     if not (is_htmx(request) or job.ending):
         response.headers["Refresh"] = str(REFRESH_S)
@@ -74,12 +78,3 @@ def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
     if job is None or job.kind != "handout" or job.teacher_id not in (None, teacher.id if teacher else None):
         raise HTTPException(404, _("This handout has been deleted: create it again from its page."))
     return job
-
-
-def _problem(job: Job) -> str:
-    """The sentence about a handout that has ended without a PDF; "" for any other."""
-    if job.ending == "cancelled":
-        return _("This handout was cancelled.")
-    if job.ending == "lost":
-        return _("This handout was lost because the process making it stopped: create it again.")
-    return job.problem

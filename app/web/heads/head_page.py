@@ -104,8 +104,12 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
             page = replace(page, form_secret=FormSecret.new().secret)
     else:
         asks_ms = min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS)
-        waits = why_it_waits(services, job)
-        page = HeadPage(job, _problem_of(job), waits, skipped=",".join(skipped), asks_ms=asks_ms)
+        problems = {
+            "cancelled": _("This run was cancelled."),
+            "lost": _("This run was lost because the process running it stopped. Start it again."),
+        }
+        problem = problems.get(job.ending, job.problem)
+        page = HeadPage(job, problem, why_it_waits(services, job), skipped=",".join(skipped), asks_ms=asks_ms)
     return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 
@@ -256,15 +260,6 @@ def _scale_sentence(real_head: RealHead) -> str:
         return _("Each query meets each key in a dot product. This model doesn’t scale it.")
     sentence = _("Each query meets each key in a dot product, multiplied here by {scale}. That changes no shape.")
     return sentence.format(scale=f"{scale.factor:.4g}")
-
-
-def _problem_of(job: Job) -> str:
-    """The sentence about a head that was cancelled, lost or has failed; "" for any other."""
-    if job.ending == "cancelled":
-        return _("This run was cancelled.")
-    if job.ending == "lost":
-        return _("This run was lost because the process running it stopped. Start it again.")
-    return job.problem
 
 
 def _skipped(text: str) -> list[str]:
