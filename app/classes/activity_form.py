@@ -65,6 +65,7 @@ def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
     """
 
     def validate(text: str) -> T | None:
+        """The parsed text, None for an empty one; any other raises the error that pydantic reports."""
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):

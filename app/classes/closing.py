@@ -38,6 +38,7 @@ class Closing:
     """Auto-submits the drafts of activities that have ended, in a thread of its own; no request waits for it."""
 
     def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
+        """Set up a thread that `start` starts."""
         self._library, self._store, self._interval_s = library, store, interval_s
         self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
         self._stopped = threading.Event()
@@ -83,7 +84,7 @@ class Closing:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Settle every activity that has ended; one that fails is logged, counted, and tried again after RETRY_AFTER_S."""
+        """Settle every ended activity; one that fails is logged, counted, and tried again after RETRY_AFTER_S."""
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
         for activity_id in ended:
@@ -117,8 +118,9 @@ class Closing:
     def _auto_submit_all(self, activity: Activity) -> None:
         """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
 
-        Without `auto_submit` no draft is submitted. Students whose drafts changed while they were graded are graded
-        again, with their batch; if the thread is closed by then, or the activity was opened again, it stops there.
+        Without `auto_submit` no draft is submitted. Students are taken in batches of STUDENTS_AT_A_TIME, in random
+        order. If drafts changed while they were graded, their batch is graded again; if the thread is closed by then,
+        or the activity was opened again or deleted, it stops there, and nothing is marked as done.
         """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()

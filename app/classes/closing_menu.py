@@ -26,7 +26,11 @@ class ClosingMenu:
 
 
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """Whether an activity can be closed at `now`, and the last press of Close undone; `working` is only passed on."""
+    """Whether an activity can be closed at `now`, and the last press of Close undone; `working` is only passed on.
+
+    It can be closed while it is open or waits to open, unless it closes within seconds anyway. A press can be undone if
+    there is a closing time, and as long as `UndoableClose.can_be_undone`.
+    """
     phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
         phase=phase,

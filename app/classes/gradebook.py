@@ -153,6 +153,7 @@ def sheet_index(activity: Activity) -> Callable[[str], int | None]:
 
     @cache
     def index(sheet_key: str) -> int | None:
+        """The index of the sheet with this key, else of its worksheet (the key up to the last "@"), else None."""
         if sheet_key in sheets:
             return sheets.index(sheet_key)
         worksheet = sheet_key.rpartition("@")[0]

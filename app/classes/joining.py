@@ -83,6 +83,7 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
     matcher = SequenceMatcher(b=text, autojunk=False)
 
     def is_near(student: Student) -> bool:
+        """Whether the typed name may be meant for this student; never if the digits in it are others."""
         name, its_number = _bare(student.name)
         if number and number != its_number:
             return False

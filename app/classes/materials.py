@@ -64,7 +64,8 @@ def with_materials(
 ) -> OwnMaterials:
     """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
 
-    Materials whose settings are not valid here are left out, with the error's sentence as reason.
+    Materials whose settings are not valid here, or name a model whose config can no longer be read, are left out, with
+    the error's sentence as reason.
     """
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()

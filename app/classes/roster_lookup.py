@@ -14,6 +14,7 @@ class RosterLookup:
     """A roster in which students are looked up as people write them: by number, full name, or part of a name."""
 
     def __init__(self, students: Sequence[Student]) -> None:
+        """Index the students by number, by name, also with the number that a handout adds to it, and by its words."""
         self.students = tuple(students)
         self._by_number, self._by_name = dict[str, list[Student]](), dict[str, list[Student]]()
         self._by_word = dict[str, set[Student]]()

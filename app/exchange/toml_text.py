@@ -85,8 +85,10 @@ def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int 
 def lines_of_settings(text: str) -> dict[SettingPath, int]:
     """The line, from 1, of every setting and table of a TOML text; nothing inside of a value has one.
 
-    Of a text that is not TOML it has those before the first mistake. Raises ValueError for a key or value with more
-    than _MAX_DOTS dots, and TomlError for more than MAX_SETTINGS.
+    A setting of the second [[questions]] has the path ("questions", 1, "text"), and the list itself the line of its
+    first table. Of the dotted key a.b both "a" and "a.b" have a line. Of a text that is not TOML it has those before
+    the first mistake. Raises ValueError for a key or value with more than _MAX_DOTS dots, and TomlError for more than
+    MAX_SETTINGS.
     """
     lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
     table: SettingPath = ()
@@ -156,7 +158,8 @@ def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> Set
 
 
 def _end_of_value(text: str, position: int) -> int:
-    """Where the value ends that begins at `position`: the end of a line, outside of all brackets and strings.
+    """Where the value ends that begins at `position`: the end of a line, outside of all brackets and strings, or the
+    end of the text.
 
     -1 if it has more than _MAX_DOTS dots outside of strings.
     """

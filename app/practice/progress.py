@@ -137,7 +137,7 @@ def _level_view(practice: Practice, level: PracticeLevel) -> LevelView:
 
 
 def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
-    """Every group of misconceptions with its state, in catalogue order."""
+    """Every group of misconceptions with its state, also in a word ("learning" for "growing"), in catalogue order."""
     names = practice.library.wording.misconception_groups
     words: dict[GroupState, str] = {
         "new": _("new"),

@@ -83,7 +83,8 @@ def texts_of_ticket(ticket: Ticket) -> TicketTexts:
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
     """The settings of a ticket file, unchecked; an empty `pick_at_least` is 0.
 
-    A new question gets a key from its text that no other question has, and keeps it when the text changes.
+    A new question gets a key from its text that no other question has, and keeps it when the text changes. Only a scale
+    has labels, and only a question that asks to choose has options.
     """
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
@@ -92,7 +93,13 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
         if key.startswith(NEW_QUESTION):
             key = free_key(derived_key(question.text), keys)
             keys.add(key)
-        questions.append({"key": key, **_question_settings(question)})
+        settings: dict[str, Any] = {"key": key, "text": question.text, "kind": question.kind}
+        settings["required"] = question.required
+        if question.kind == "scale":
+            settings["labels"] = [question.first, question.last]
+        if question.kind in ("choose-one", "choose-several"):
+            settings["options"] = question.option_lines
+        questions.append(settings)
     return {
         "title": texts.title,
         "instruction": texts.instruction,
@@ -100,16 +107,6 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
         "pick_at_least": texts.pick_at_least or 0,
         "anonymous": texts.anonymous,
     }
-
-
-def _question_settings(question: QuestionFields) -> dict[str, Any]:
-    """The settings of a question: labels only for a scale, options only for one that asks to choose."""
-    settings: dict[str, Any] = {"text": question.text, "kind": question.kind, "required": question.required}
-    if question.kind == "scale":
-        settings["labels"] = [question.first, question.last]
-    if question.kind in ("choose-one", "choose-several"):
-        settings["options"] = question.option_lines
-    return settings
 
 
 def field_of_error(texts: TicketTexts, error: SettingError) -> str:
@@ -145,7 +142,10 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
-    """The question cut to what a ticket may hold; an unknown kind is "text", an empty text "…"."""
+    """The question cut to what a ticket may hold; an unknown kind is "text", an empty text "…".
+
+    It has options only if it asks to choose, and labels only if it is a scale.
+    """
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
     labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()
@@ -184,7 +184,11 @@ def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
 
 
 def ticket_lines(ticket: Ticket) -> list[str]:
-    """What a ticket holds in lines of text, by which two versions are compared."""
+    """What a ticket holds in lines of text, by which two versions are compared.
+
+    Title, instruction, the rule about how many to pick if there is one, whether it is anonymous, and a line for each
+    question: its number and text, and in brackets kind, options, labels and whether it is required.
+    """
     rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
     lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]
     for number, question in enumerate(ticket.questions, 1):

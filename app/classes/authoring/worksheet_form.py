@@ -132,7 +132,10 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
 
 
 def automatic_title(library: Library, topic: str, model: str) -> str:
-    """The title of a worksheet that was given none, such as "One head of LLaMA 7B"; "" for an unknown name."""
+    """The title of a worksheet that was given none, such as "One head of LLaMA 7B", cut to MAX_SHORT_TEXT characters.
+
+    "" for an unknown topic or model.
+    """
     words, known = library.wording.topics.get(topic), library.models.get(model)
     if known is None or words is None:
         return ""
@@ -455,7 +458,8 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
 def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
     """The texts that show a worksheet in the form; `read_worksheet_form` reads them back.
 
-    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head.
+    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head. Shares
+    are in per cent. Rows that the worksheet could ask for and does not are there, too, not asked.
     """
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {

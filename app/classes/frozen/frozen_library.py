@@ -59,7 +59,10 @@ def _library_of(source: _Source) -> Library:
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content, made anew; see `library_of`, which caches it."""
+    """The library of an activity with this content, as `library_of` describes it, but made anew each time.
+
+    `library` itself is returned if its wording and models, and the content's worksheets, are all as they were frozen.
+    """
     texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}

@@ -72,13 +72,18 @@ def offer_of(
     ticket_corrected = any(tickets.get(key, each) != each for key, each in stored_tickets.items())
     is_draft = activity.state == "draft"
     taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
-    newer = [key for item in activity.content.items if item.key in taken for key in _models_now(library, item)]
+    newer = {  # models that a corrected worksheet may have, as it was frozen and as it is now
+        key
+        for item in activity.content.items
+        if item.key in taken
+        for key in (*models_of(item), library.worksheets[item.key].model, *library.worksheets[item.key].models)
+    }
     merged = Library(
         {**library.worksheets, **sheets, **{key: library.worksheets[key] for key in taken}},
         {
             **library.models,
             **frozen.models,
-            **(library.models if is_draft else {key: library.models[key] for key in newer}),
+            **{key: model for key, model in library.models.items() if is_draft or key in newer},
         },
         library.wording if is_draft or taken else frozen.wording,
     )
@@ -97,12 +102,6 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
     choices = [choice_of(item) for item in content.items]
     offer = offer_of(library, tickets, store, activity)
     return offer.freeze(choices, content.ticket.key if content.ticket else "")
-
-
-def _models_now(library: Library, item: FrozenWorksheet) -> tuple[str, ...]:
-    """The keys of the library's models that a worksheet of an activity may have, as it was frozen and as it is now."""
-    sheet = library.worksheets[item.key]
-    return tuple(key for key in (*models_of(item), sheet.model, *sheet.models) if key in library.models)
 
 
 def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:

@@ -177,6 +177,10 @@ def _handout_page(
     except FORM_ERRORS as error:
         field = error.field if isinstance(error, HandoutError) else "tokens" if isinstance(error, TokensError) else ""
         return replace(page, problem=str(error), problem_field=field), status_of(error)
+    remark = ""
+    if options.tokens is not None:
+        lengths = (options.tokens, options.decoder_tokens)
+        remark = length_remark(library.variant(options.worksheet, options.model or None, *lengths))
     return replace(
         page,
         pages=tuple(_preview_picture(number, picture) for number, picture in enumerate(pages, 1)),
@@ -184,16 +188,8 @@ def _handout_page(
         sheets=options.sheets,
         downloads=options.sheets <= MAX_DOWNLOAD_SHEETS,
         needs_account=options.sheets > MAX_DOWNLOAD_SHEETS and teacher is None,
-        length_remark=_length_remark(library, options),
+        length_remark=remark,
     ), 200
-
-
-def _length_remark(library: Library, options: HandoutOptions) -> str:
-    """The remark that the tokens exceed the model's context length; "" if they do not, or if no number was typed."""
-    if options.tokens is None:
-        return ""
-    sheet = library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
-    return length_remark(sheet)
 
 
 def _preview_picture(number: int, picture: bytes) -> PreviewPicture:

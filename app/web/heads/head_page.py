@@ -248,7 +248,7 @@ def _quantized_sentence(real_head: RealHead) -> str:
 
 
 def _scale_sentence(real_head: RealHead) -> str:
-    """How this model scales a score, with the number that it is divided or multiplied by; or that it does not."""
+    """How this model scales a score: divided by √d_h, multiplied by a factor, each with its value, or not at all."""
     architecture = real_head.architecture
     scale, d_h = architecture.score_scale, architecture.d_h
     if scale.kind == "inverse-sqrt":

@@ -196,7 +196,10 @@ def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadou
 
 
 def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers:
-    """What the pictures of a head are made of; if `is_decode`, of its last query alone."""
+    """What the pictures of a head are made of: its arrays, tokens, mask and scaling, and a name with layer and head.
+
+    If `is_decode`, of its last query alone.
+    """
     texts = tuple(token.text for token in real_head.tokens)
     name = _("{checkpoint}, layer {layer}, head {head}")
     architecture = real_head.architecture
