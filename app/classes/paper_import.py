@@ -218,11 +218,8 @@ class PaperImport:
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
-            raise PaperLineError(
-                _("Line {at}: there are no answers for {name}. Type a dash for an empty box.").format(
-                    at=line_number, name=parsed.student.name
-                )
-            )
+            problem = _("Line {at}: there are no answers for {name}. Type a dash for an empty box.")
+            raise PaperLineError(problem.format(at=line_number, name=parsed.student.name))
         paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
         return parsed, sheet, paper
 
@@ -292,27 +289,17 @@ class PaperImport:
         picked = self._picked(label)
         if picked or len(students) == 1:
             return ParsedLine(picked or students[0], code, answers, label if picked else "")
-        shown = label[:MAX_LABEL_LENGTH]
-        if not students:
-            raise PaperLineError(
-                _(
-                    "Line {at}: no one on the roster has the name or number “{name}”. Correct the line, or choose a "
-                    "student."
-                ).format(at=line_number, name=shown),
-                label,
-                self.roster.students,
-            )
+        problem = _(
+            "Line {at}: no one on the roster has the name or number “{name}”. Correct the line, or choose a student."
+        )
+        if students:
+            problem = _("Line {at}: “{name}” could be {people}. Type the number or the full name, or choose a student.")
         people = alternatives(
             f"{student.name} ({student.roster_key})" if student.roster_key else student.name
             for student in students[:MAX_STUDENTS_NAMED]
         )
-        raise PaperLineError(
-            _("Line {at}: “{name}” could be {people}. Type the number or the full name, or choose a student.").format(
-                at=line_number, name=shown, people=people
-            ),
-            label,
-            students,
-        )
+        sentence = problem.format(at=line_number, name=label[:MAX_LABEL_LENGTH], people=people)
+        raise PaperLineError(sentence, label, students or self.roster.students)
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
         """Split a line that begins with a name or number, then has one answer for each blank of sheet `sheet_number`.
@@ -325,11 +312,8 @@ class PaperImport:
             students, code = self._find_students(" ".join(words[:count]))
             if len(students) == 1 and len(words) - count == len(self.variant.blanks):
                 return ParsedLine(students[0], code, " ".join(words[count:]))
-        raise PaperLineError(
-            _("Line {at} doesn’t begin with a name: type a name or number, a colon, and then the answers.").format(
-                at=line_number
-            )
-        )
+        problem = _("Line {at} doesn’t begin with a name: type a name or number, a colon, and then the answers.")
+        raise PaperLineError(problem.format(at=line_number))
 
     def _find_students(self, label: str) -> tuple[tuple[Student, ...], str]:
         """Every student whom a label may mean, and the sheet code at its end ('' for none).

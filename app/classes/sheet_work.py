@@ -69,7 +69,7 @@ class StoredWork:
         """The work after storing an outcome in one transaction, unchanged if it has nothing to store.
 
         With an attempt, that is added, and `written` and `hands_in_last` are ignored. Otherwise the draft is saved, and
-        the last attempt, if there is one, gets the answers in `written` and is handed in.
+        the last attempt, if there is one, gets the answers in `written` and is handed in if `hands_in_last`.
         """
         classwork, draft, last = self.store.classwork, outcome.draft, self.last
         if outcome.attempt:
@@ -223,7 +223,7 @@ class PreviewWork:
     def kept(self, outcome: Outcome) -> Self:
         """The work with an outcome, as its form will carry it; nothing is stored, and no draft is kept.
 
-        The last attempt, which may be a new one, gets the answers in `written` and is handed in as for StoredWork.
+        The last attempt, a new one too, gets the answers in `written` and is handed in if `hands_in_last`.
         """
         made = self.made
         if attempt := outcome.attempt:

@@ -69,8 +69,9 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
     `name` is part of the key, so that nobody meets a name that somebody else gave. `source` is "file", "pasted" or the
     name of a repository on the Hub. Only what `config_to_keep` leaves is stored, unless that would be another model. A
-    config that an earlier version stored whole keeps that model if `name` is empty or the same. Raises ConfigError for
-    a config that cannot be read as a model, or of which more than MAX_KEPT_CONFIG_BYTES would be stored.
+    config that is stored whole already, as earlier versions did, keeps its model if `name` is "" or the same. Raises
+    ConfigError for a config that cannot be read as a model, or of which more than MAX_KEPT_CONFIG_BYTES would be
+    stored.
     """
     given = clean_line(name, MAX_MODEL_NAME_LENGTH)
     shown_name = given or repository or _name_in_config(config)
