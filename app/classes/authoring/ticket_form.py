@@ -70,14 +70,13 @@ class TicketTexts:
 
 def texts_of_ticket(ticket: Ticket) -> TicketTexts:
     """The texts that show a ticket in the form; `ticket_settings` gives its settings back."""
-    questions = tuple(
-        QuestionFields(
-            each.key, each.text, each.kind, "\n".join(each.options), *(each.labels or ("", "")), each.required
-        )
-        for each in ticket.questions
-    )
+    questions = list[QuestionFields]()
+    for each in ticket.questions:
+        first, last = each.labels or ("", "")
+        options = "\n".join(each.options)
+        questions.append(QuestionFields(each.key, each.text, each.kind, options, first, last, each.required))
     pick = str(ticket.pick_at_least or "")
-    return TicketTexts(ticket.title, ticket.instruction, pick, ticket.anonymous, questions)
+    return TicketTexts(ticket.title, ticket.instruction, pick, ticket.anonymous, tuple(questions))
 
 
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeache
     for a handout that is expired, unknown or another teacher's.
     """
     job = _find_job(services, key, teacher)
-    problems = {
+    problems: dict[str | None, str] = {
         "cancelled": _("This handout was cancelled."),
         "lost": _("This handout was lost because the process making it stopped: create it again."),
     }

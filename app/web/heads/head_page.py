@@ -104,7 +104,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
             page = replace(page, form_secret=FormSecret.new().secret)
     else:
         asks_ms = min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS)
-        problems = {
+        problems: dict[str | None, str] = {
             "cancelled": _("This run was cancelled."),
             "lost": _("This run was lost because the process running it stopped. Start it again."),
         }
