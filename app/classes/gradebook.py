@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from operator import attrgetter
@@ -41,13 +41,13 @@ class GradebookColumn:
     title: str
     points: int
     scores: Mapping[int, float]
-    activity_id: int = 0
-    sheets: tuple[SheetScores, ...] = ()
-    earned: Mapping[int, float] = field(default_factory=dict)
-    overrides: Mapping[int, GradeChange] = field(default_factory=dict)
-    auto_submitted: frozenset[int] = frozenset()  # students with an attempt that counts and was auto-submitted
-    late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
-    phase: Phase = "closed"
+    activity_id: int
+    sheets: tuple[SheetScores, ...]
+    earned: Mapping[int, float]
+    overrides: Mapping[int, GradeChange]
+    auto_submitted: frozenset[int]  # students with an attempt that counts and was auto-submitted
+    late: frozenset[int]  # students with an attempt that counts and was late
+    phase: Phase
 
     @cached_property
     def excused(self) -> frozenset[int]:

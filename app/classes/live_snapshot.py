@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -362,7 +362,7 @@ def _sheet_progress(
         return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
     stage: Stage = "handed-in" if attempt.handed_in else "auto-submitted" if attempt.auto_submitted else "checked"
-    return LiveProgress(stage, checked.rows, checked.misconceptions, checked.choices)
+    return replace(checked, stage=stage)
 
 
 def _choices(answers: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from app.classes.frozen.frozen_library import (
     frozen_worksheet,
     library_of,
     model_snapshot,
-    wording_snapshot,
     worksheet_of,
 )
 from app.exchange.imported_models import library_with_model
@@ -28,6 +27,7 @@ from app.store import (
     Content,
     FrozenWorksheet,
     Graded,
+    Snapshot,
     Store,
     Student,
     VariantSizes,
@@ -70,7 +70,8 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
     keys = dict.fromkeys(key for item in items for key in models_of(item))
-    models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)
+    models = {key: model_snapshot(library.models[key]) for key in keys}
+    wording = Snapshot("wording", library.wording.text)
     return Content(
         items,
         freeze_ticket(ticket) if ticket else None,

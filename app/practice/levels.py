@@ -70,10 +70,10 @@ class PracticeLevel:
     topic: str
     worksheets: tuple[str, ...]
     dealt: tuple[str, ...]
-    has_both_kinds: bool = False
-    steps: tuple[LevelStep, ...] = ()
-    after: tuple[str, ...] = ()
-    begins_whole: bool = False
+    has_both_kinds: bool
+    steps: tuple[LevelStep, ...]
+    after: tuple[str, ...]
+    begins_whole: bool
 
     @property
     def about_latent_attention(self) -> bool:

@@ -168,11 +168,6 @@ class Practice:
         return tuple(group for group, sheet in missed_last.items() if self.is_of(sheet, level))
 
 
-def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
-    """The record with one more result; see `Practice.after`."""
-    return Practice(library, record).after(result)
-
-
 def record_with_sheet(
     library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[Mapping[str, str]]
 ) -> PracticeRecord:
@@ -188,7 +183,7 @@ def record_with_sheet(
     result = sheet_result(variant, first_readable_answers(variant, reversed(attempts)))
     if result is None or (is_in_steps and not result.right):
         return record.after_skipping()
-    return record_result(library, record, result)
+    return Practice(library, record).after(result)
 
 
 def counts(library: Library, record: PracticeRecord, variant: Variant) -> bool:

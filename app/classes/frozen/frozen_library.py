@@ -136,11 +136,6 @@ def freeze_model(library: Library, store: Store, activity: Activity, key: str) -
             store.activities.complete(activity.id, activity.revision, completed)
 
 
-def wording_snapshot(wording: Wording) -> Snapshot:
-    """Everything that sheets say."""
-    return Snapshot("wording", wording.text)
-
-
 def _frozen_model(library: Library, key: str, content: str) -> Model:
     """The model in a snapshot, the library's object if that is the same; raises ConfigError for a config that can no
     longer be read.
