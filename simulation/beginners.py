@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.practice.record import PracticeRecord, SheetResult, sheet_result
-from app.practice.scheduler import NextSheet, next_sheet, record_result
+from app.practice.scheduler import NextSheet, Practice, next_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.misconception_students import FilledSheet, misconception_sheets, right_sheet, with_slip
@@ -104,5 +104,5 @@ class Beginner:
             result = sheet_result(coming.variant, self.fill(coming.variant))
             assert result is not None
             self.learn(result)
-            record = record_result(library, record, result)
+            record = Practice(library, record).after(result)
             yield PracticeStep(coming, result, record)

@@ -26,7 +26,6 @@ from app.translation import N_
 from app.translation import gettext as _
 
 T = TypeVar("T")
-LOCAL_TIME_FORMAT = "%Y-%m-%dT%H:%M"  # of <input type="datetime-local">
 MAX_ECHOED = 60  # characters of a text that a sentence repeats
 
 
@@ -40,7 +39,7 @@ class ActivityFormError(ValueError):
 
 @dataclass(frozen=True)
 class WorksheetTexts:
-    """A chosen worksheet as texts: its key, and its model and number of tokens, which are empty for its own."""
+    """A chosen worksheet as texts: its key, and its model and number of tokens, each "" for the worksheet's default."""
 
     key: str
     model: str = ""
@@ -66,6 +65,7 @@ def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
     """
 
     def validate(text: str) -> T | None:
+        """The parsed text, None for an empty one; any other raises the error that pydantic reports."""
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):
@@ -224,7 +224,10 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
 
 
 def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
-    """A worksheet with the model and tokens in its texts; raises ActivityFormError if it cannot have them."""
+    """A worksheet with the model and tokens in its texts, if the library can make it.
+
+    Otherwise, and for tokens that are no whole number, raises ActivityFormError about the field "sheet.KEY".
+    """
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
         choice = ChosenWorksheet(texts.key, texts.model, tokens)
@@ -263,17 +266,11 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
         "opens": _local(plan.opens_at, time_zone),
         "closes": _local(plan.closes_at, time_zone),
         "late_minutes": str(policies.late_minutes or ""),
-        "variants": policies.variants,
-        "feedback": policies.feedback,
-        "run": policies.run,
+        **{name: getattr(policies, name) for name in ("variants", "feedback", "run")},
         "max_attempts": str(policies.max_attempts or ""),
         "follow_share": f"{policies.follow_share * 100:.0f}",
-        "hints": "yes" if policies.hints else "",
-        "examples": "yes" if policies.examples else "",
-        "exam": "yes" if policies.exam else "",
-        "auto_submit": "yes" if policies.auto_submit else "",
-        "ticket_anonymous": "yes" if policies.ticket_anonymous else "no",
-        "names_listed": "yes" if policies.names_listed else "no",
+        **{name: "yes" if getattr(policies, name) else "" for name in ("hints", "examples", "exam", "auto_submit")},
+        **{name: "yes" if getattr(policies, name) else "no" for name in ("ticket_anonymous", "names_listed")},
         "ticket": content.ticket.key if content.ticket else "",
     }
     sheets = (
@@ -300,4 +297,4 @@ def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:
 
 def _local(moment: datetime | None, time_zone: str) -> str:
     """A moment as the course's clocks show it, for an input of type datetime-local: '2026-04-03T09:05'; '' for None."""
-    return moment.astimezone(ZoneInfo(time_zone)).strftime(LOCAL_TIME_FORMAT) if moment else ""
+    return moment.astimezone(ZoneInfo(time_zone)).strftime("%Y-%m-%dT%H:%M") if moment else ""

@@ -215,8 +215,9 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
 def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' alone if `symbol_alone`.
 
-    A number without a meaning is shown alone, an answer typed in symbols as it is, and of a choice what was chosen; an
-    empty or unreadable one gives ''.
+    What the number could be is found by `_meaning`; one without a meaning is shown alone. An answer in symbols, or one
+    that is a text, such as a pattern, is shown as it was typed, stripped; of a choice the option that was chosen. An
+    empty or unreadable answer gives ''.
     """
     read = variant.read(blank, text)
     if not isinstance(read, Answer):
@@ -254,16 +255,15 @@ def report_as_stored(
 ) -> tuple[Variant, Report]:
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
-    If the attempt was `marked_by` its frozen definition, the sheet is `frozen`; otherwise it is the definition that a
-    regrade stored, cut to the rows that have marks. The stored marks are kept even if the sheet would now give others;
-    then no misconception is named.
+    If the attempt was `marked_by` its frozen definition, or by one that is no longer stored, the sheet is `frozen`;
+    otherwise it is the definition that a regrade stored, cut to the rows that have marks. The stored marks are kept
+    even if the sheet would now give others; then no misconception is named.
     """
-    is_regraded = attempt.marked_by != item.sheet_key
+    sheet, is_regraded = frozen, attempt.marked_by != item.sheet_key
     definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None
-    if definition is None:
-        return frozen, with_kept_marks(frozen, grade(frozen, box_texts(frozen, attempt.answers)), attempt.marks)
-    marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
-    sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
-    rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
-    sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
+    if definition:
+        marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
+        sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
+        rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
+        sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
     return sheet, with_kept_marks(sheet, grade(sheet, box_texts(sheet, attempt.answers)), attempt.marks)

@@ -13,7 +13,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.activities.rules import Rules
@@ -22,7 +22,7 @@ from app.classes.sheet_actions import auto_submit
 from app.classes.student_sheet import variant_of
 from app.metrics import count_failure
 from app.sheets.library import Library
-from app.store import Activity, ClassSheetKey, Content, NewAttempt, Store, UnfinishedWork
+from app.store import Activity, ClassSheetKey, NewAttempt, Store, UnfinishedWork
 from app.store.limits import failure_of
 from app.store.queries import batches
 
@@ -38,6 +38,7 @@ class Closing:
     """Auto-submits the drafts of activities that have ended, in a thread of its own; no request waits for it."""
 
     def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
+        """Set up a thread that `start` starts."""
         self._library, self._store, self._interval_s = library, store, interval_s
         self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
         self._stopped = threading.Event()
@@ -58,7 +59,10 @@ class Closing:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S."""
+        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S.
+
+        False before `start` and after `close`.
+        """
         if self._thread is None or self._stopped.is_set():
             return False
         return not self._thread.is_alive() or time.monotonic() - self._looked_at > STUCK_AFTER_S
@@ -80,7 +84,7 @@ class Closing:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Settle every activity that has ended; one that fails is logged and tried again after RETRY_AFTER_S."""
+        """Settle every ended activity; one that fails is logged, counted, and tried again after RETRY_AFTER_S."""
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
         for activity_id in ended:
@@ -97,7 +101,11 @@ class Closing:
                 log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
 
     def _run(self) -> None:
-        """Call `settle_all` every `interval_s` until `close`, whatever fails; a database outage is logged elsewhere."""
+        """Call `settle_all` every `interval_s` until `close`, whatever fails.
+
+        A failure is counted, and logged unless it is one that `failure_of` knows, such as a database that is away:
+        those are logged elsewhere.
+        """
         while not self._stopped.wait(self._interval_s):
             try:
                 self.settle_all()
@@ -110,8 +118,9 @@ class Closing:
     def _auto_submit_all(self, activity: Activity) -> None:
         """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
 
-        Without `auto_submit` no draft is submitted. Students whose drafts changed while they were graded are graded
-        again, with their batch; if the thread is closed by then, or the activity was opened again, it stops there.
+        Without `auto_submit` no draft is submitted. Students are taken in batches of STUDENTS_AT_A_TIME, in random
+        order. If drafts changed while they were graded, their batch is graded again; if the thread is closed by then,
+        or the activity was opened again or deleted, it stops there, and nothing is marked as done.
         """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()
@@ -135,10 +144,10 @@ class Closing:
         return current is not None and current.auto_submit_due(self._store.now())
 
     def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
-        """Auto-submit the drafts of these students; False if some changed while they were graded, or it is no longer
-        due.
+        """Auto-submit the drafts of these students, and say whether that is done.
 
-        The unchanged ones are stored in one transaction, even if others changed.
+        It is not if some changed while they were graded; the unchanged ones are stored all the same, in one
+        transaction. Nor is it if the activity is no longer due; then nothing is stored.
         """
         store = self._store
         before = store.classwork.unfinished_work(activity.id, students)
@@ -156,9 +165,15 @@ def _graded(
 ) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
     """The drafts that are auto-submitted, with their attempts; one that cannot be graded is logged and left out.
 
-    Left out, too, are drafts without news, and those of sheets that no revision has.
+    Left out, too, are drafts without news, those of sheets that no revision has, and those that `auto_submit` refuses.
+    Each is graded by the newest revision that has its sheet, with the student's extra time.
     """
-    extra, sheets = store.activities.extra_times(activity.id), _sheets_by_key(store.activities.revisions(activity))
+    extra = store.activities.extra_times(activity.id)
+    sheets = {  # the newest revision that has the sheet, its number there from 1, and the revision's content
+        item.sheet_key: (revision, number, content)
+        for revision, content in store.activities.revisions(activity).items()
+        for number, item in enumerate(content.items, start=1)
+    }
     for work in drafts:
         draft = work.draft
         if not work.has_news or draft.sheet_key not in sheets:
@@ -184,12 +199,3 @@ def _client_id(key: ClassSheetKey, work: UnfinishedWork) -> str:
     """
     sheet = f"{key.activity_id} {key.sheet_key}"
     return f"auto-submit {work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"
-
-
-def _sheets_by_key(revisions: Mapping[int, Content]) -> dict[str, tuple[int, int, Content]]:
-    """Where each sheet is, by its key: the newest revision that has it, its number in there from 1, and the content."""
-    return {
-        item.sheet_key: (revision, number, content)
-        for revision, content in revisions.items()
-        for number, item in enumerate(content.items, start=1)
-    }

@@ -26,23 +26,28 @@ class ClosingMenu:
 
 
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """Whether an activity can be closed at `now`, and the last press of Close undone; `working` is only passed on."""
+    """Whether an activity can be closed at `now`, and the last press of Close undone; `working` is only passed on.
+
+    It can be closed while it is open or waits to open, unless it closes within seconds anyway. A press can be undone if
+    there is a closing time, and as long as `UndoableClose.can_be_undone`.
+    """
     phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
         phase=phase,
         working=working,
         auto_submits=activity.policies.auto_submit,
         can_close=phase in ("open", "waiting") and not activity.is_about_to_close(now),
-        can_undo=closes_at is not None and can_undo_close(store, activity),
+        can_undo=closes_at is not None and _last_press(store, activity) is not None,
         closes_at=closes_at,
         seconds=activity.seconds_left(now),
     )
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in `minutes`, or in seconds for 0, which can be undone until then.
+    """Close an activity in `minutes`, or for 0 within seconds; until it has closed, that can be undone.
 
-    False, and nothing changes, if the activity is gone, or if Activity.close_pressed refuses.
+    False, and nothing changes, if the activity is gone, or if `Activity.close_pressed` says that it cannot be closed
+    now.
     """
     with store.transaction():
         current = store.activities.locked(activity)
@@ -54,13 +59,9 @@ def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
     return True
 
 
-def can_undo_close(store: Store, activity: Activity) -> bool:
-    """Whether the last press of Close can be undone now."""
-    return _last_press(store, activity) is not None
-
-
 def undo_last_close(store: Store, activity: Activity) -> bool:
-    """Restore the opening and closing times from before Close was pressed; False if it is too late.
+    """Restore the opening and closing times from before Close was last pressed; False, and no change, if it is too
+    late.
 
     Nothing else has to be undone: until then no answers are shown, no draft is submitted, and no work is late.
     """

@@ -7,7 +7,7 @@ import secrets
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
@@ -23,7 +23,6 @@ from app.sheets.library import Library
 from app.store import (
     Activity,
     Attempt,
-    Content,
     Course,
     GradeChange,
     Store,
@@ -138,8 +137,9 @@ class CourseFiles:
         """
         yield TICKETS_HEADER
         for activity in self.activities:
-            answers = self._ticket_answers_of(activity)
-            questions = _questions(self.store.activities.revisions(activity).values())
+            answers, questions = self._ticket_answers_of(activity), dict[str, str]()
+            for content in self.store.activities.revisions(activity).values():  # the newest last, whose wording wins
+                questions |= content.ticket.questions if content.ticket else {}
             for answer in answers:
                 student = self.students.get(answer.student_id or 0)
                 yield (
@@ -157,8 +157,40 @@ class CourseFiles:
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
-        """Yield the gradebook: a header, then one row for each student, with each worksheet's points."""
-        yield from _gradebook_rows(tuple(self.students.values()), self.gradebook_columns)
+        """Yield a header, then for each student the points on each worksheet of each activity.
+
+        After an activity's worksheets come its points as they count ("excused" if it doesn't count), and the reason for
+        an override. The last columns are `total_score`: the total and the points it is out of. Repeated titles get
+        their count.
+        """
+        columns = self.gradebook_columns
+        header = [_("student"), _("number")]
+        for column in columns:
+            header += [f"{column.title}: {sheet.title} ({sheet.points})" for sheet in column.sheets]
+            header.append(f"{column.title} ({column.points})")
+            header.append(_("{title}: reason for the change").format(title=column.title))
+        yield [*unique_titles(header), _("total"), _("out of")]
+        for student in self.students.values():
+            row: list[Cell] = [student.name, student.roster_key]
+            for column in columns:
+                override = column.overrides.get(student.id)
+                row += [sheet.scores.get(student.id) for sheet in column.sheets]
+                row.append(_("excused") if student.id in column.excused else column.scores.get(student.id))
+                row.append(override.reason if override else "")
+            yield [*row, *total_score(student, columns)]
+
+    def override_rows(self) -> Iterator[CsvRow]:
+        """Yield OVERRIDES_HEADER, then one row for each of `overrides`, with its time in the course's time zone.
+
+        Overrides of students who are no longer on the roster are left out.
+        """
+        yield OVERRIDES_HEADER
+        titles, zone = {each.id: each.plan.title for each in self.activities}, ZoneInfo(self.course.time_zone)
+        for override in self.overrides:
+            if student := self.students.get(override.student_id):
+                at = f"{override.at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+                points = (override.points, override.excused, override.reason, override.by, at)
+                yield (titles[override.activity_id], student.name, student.roster_key, *points)
 
     def canvas_csv(self) -> str:
         """Return the gradebook as Canvas imports it."""
@@ -172,12 +204,13 @@ class CourseFiles:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
         It holds README.txt, which says what each file is, the tables and the gradebooks as CSV, course.json, a JSON
-        file for each activity, and the worksheets and exit tickets written in the course as TOML files.
+        file for each activity, and the worksheets and exit tickets written in the course as TOML files. Tables are
+        written line by line, so that they need little memory.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
                   "students": self.student_rows(), "gradebook": self.gradebook_rows(),
-                  "overrides": _override_rows(self)}  # fmt: skip
+                  "overrides": self.override_rows()}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", _readme(self.course))
             for name, rows in tables.items():
@@ -251,7 +284,8 @@ class CourseFiles:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
         A student's attempts on one worksheet, whatever its version, are numbered from 1. An attempt "counts" if the
-        gradebook counts it. Attempts on worksheets that the activity no longer has are a student's last.
+        gradebook counts it. Attempts on worksheets that the activity no longer has come after a student's others. Times
+        are in the course's time zone, to the second; the date is empty for an activity without a day.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
@@ -262,11 +296,16 @@ class CourseFiles:
             index_of, numbers = sheet_index(activity), Counter[tuple[int, bool, int, str]]()
             places = {attempt.id: (name_order[attempt.student_id], *_place(index_of, attempt)) for attempt in attempts}
             for attempt in sorted(attempts, key=lambda attempt: (places[attempt.id], attempt.id)):
-                key = places[attempt.id]
-                numbers[key] += 1
+                place, student = places[attempt.id], self.students[attempt.student_id]
+                numbers[place] += 1
                 title = revisions[attempt.revision].items[attempt.sheet_number - 1].title
-                student, counts = self.students[attempt.student_id], attempt.id in counted
-                yield _attempt_columns(activity, title, student, attempt, numbers[key], counts, zone), attempt
+                described = (
+                    activity.plan.title, activity.plan.day.isoformat() if activity.plan.day else "", title,
+                    student.name, student.roster_key, numbers[place], attempt.handed_in, attempt.auto_submitted,
+                    attempt.late, attempt.id in counted, f"{attempt.created_at.astimezone(zone):%Y-%m-%d %H:%M:%S}",
+                    attempt.variant.model, attempt.variant.tokens,
+                )  # fmt: skip
+                yield described, attempt
 
 
 def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
@@ -283,88 +322,34 @@ def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[boo
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Level, number of sheets and of right sheets in a stored practice record; three empty cells for None."""
+    """Level, number of sheets and of right sheets in a stored practice record; three empty cells for None.
+
+    The record is not checked: a right sheet is an entry that is its code alone.
+    """
     if record is None:
         return (None, None, None)
     level, results = (json.loads(record)[place] for place in (2, 5))  # see write_record in app/practice/record.py
     return (level, len(results), sum(isinstance(result, str) for result in results))
 
 
-def _override_rows(files: CourseFiles) -> Iterator[CsvRow]:
-    """Yield OVERRIDES_HEADER, then one row for each override, ordered by activity id, then student id.
-
-    Overrides are left out if their student is no longer on the roster or their activity is not among
-    `files.activities`. Times are in the course's time zone.
-    """
-    yield OVERRIDES_HEADER
-    titles, zone = {activity.id: activity.plan.title for activity in files.activities}, ZoneInfo(files.course.time_zone)
-    for override in files.overrides:
-        student, title = files.students.get(override.student_id), titles.get(override.activity_id)
-        if student and title:
-            at = f"{override.at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
-            points = (override.points, override.excused, override.reason, override.by, at)
-            yield (title, student.name, student.roster_key, *points)
-
-
-def _attempt_columns(
-    activity: Activity, title: str, student: Student, attempt: Attempt, number: int, counts: bool, zone: ZoneInfo
-) -> CsvRow:
-    """Return the columns of ATTEMPT_HEADER for one attempt, with its time in the time zone `zone`, to the second.
-
-    `title` is that of its worksheet; `number` and `counts` are the columns "attempt" and "counts". The date is empty
-    for an activity without a day.
-    """
-    plan, local = activity.plan, attempt.created_at.astimezone(zone)
-    return (
-        plan.title, plan.day.isoformat() if plan.day else "", title, student.name,
-        student.roster_key, number, attempt.handed_in, attempt.auto_submitted, attempt.late, counts,
-        f"{local:%Y-%m-%d %H:%M:%S}",
-        attempt.variant.model, attempt.variant.tokens,
-    )  # fmt: skip
-
-
-def _questions(revisions: Iterable[Content]) -> dict[str, str]:
-    """Return every question that was ever on the activity's exit ticket, by its key; the latest wording wins."""
-    return {key: text for content in revisions if content.ticket for key, text in content.ticket.questions.items()}
-
-
 def _fields_without(name: str, row: TicketAnswer | Attempt) -> dict[str, Any]:
     return {field: value for field, value in asdict(row).items() if field != name}
 
 
-def _gradebook_rows(students: Sequence[Student], columns: Sequence[GradebookColumn]) -> Iterator[Sequence[Cell]]:
-    """Yield a header, then for each student the points on each worksheet of each activity.
-
-    After an activity's worksheets come its points as they count ("excused" if it doesn't count), and the reason for an
-    override. The last columns are `total_score`: the total and the points it is out of.
-    """
-    header = [_("student"), _("number")]
-    for column in columns:
-        header += [f"{column.title}: {sheet.title} ({sheet.points})" for sheet in column.sheets]
-        header += [f"{column.title} ({column.points})", _("{title}: reason for the change").format(title=column.title)]
-    yield [*unique_titles(header), _("total"), _("out of")]
-    for student in students:
-        row: list[Cell] = [student.name, student.roster_key]
-        for column in columns:
-            override = column.overrides.get(student.id)
-            row += [sheet.scores.get(student.id) for sheet in column.sheets]
-            row.append(_("excused") if student.id in column.excused else column.scores.get(student.id))
-            row.append(override.reason if override else "")
-        yield [*row, *total_score(student, columns)]
-
-
 def _json(value: Any) -> str:
-    """Return indented JSON with letters of every script unescaped; times are ISO 8601, other objects their text."""
-    return json.dumps(value, indent=1, ensure_ascii=False, default=_as_text)
+    """Return indented JSON with letters of every script unescaped; times are ISO 8601 to the second.
 
+    Any other object that JSON has no form for is its `str`.
+    """
 
-def _as_text(value: Any) -> Any:
-    """Return what JSON has no form for as text: a time in ISO 8601 to the second."""
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+    def as_text(value: Any) -> str:
+        return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+
+    return json.dumps(value, indent=1, ensure_ascii=False, default=as_text)
 
 
 def _readme(course: Course) -> str:
-    """README.txt of the ZIP: what each file is, the course's name and its time zone."""
+    """README.txt of the ZIP, in the present language: what each file is, the course's title and its time zone."""
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

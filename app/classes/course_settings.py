@@ -51,7 +51,10 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
 
 
 def duplicate_activity(store: Store, activity: Activity, course: Course, title: str) -> Activity:
-    """Add a draft with an activity's content and rules to a course, without date and times; the title is cut."""
+    """Add a draft with an activity's content and rules to a course, without date and times.
+
+    The title is cut to MAX_TITLE_LENGTH characters.
+    """
     plan = replace(activity.plan, title=title[:MAX_TITLE_LENGTH], day=None, opens_at=None, closes_at=None)
     return store.activities.add(course, plan, activity.content)
 
@@ -59,7 +62,7 @@ def duplicate_activity(store: Store, activity: Activity, course: Course, title: 
 def time_zone_names() -> tuple[str, ...]:
     """The time zones to offer: UTC first, then those named as area and place, such as 'Europe/Berlin', by name.
 
-    Any other name that the IANA database knows can be typed.
+    Obsolete areas, such as "US/", are left out. Any name that the IANA database knows can be typed all the same.
     """
     places = (name for name in available_timezones() if "/" in name and not name.startswith(_OBSOLETE_AREAS))
     return ("UTC", *sorted(places))

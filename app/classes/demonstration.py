@@ -33,6 +33,7 @@ class Demonstration:
     """
 
     def __init__(self, folder: Path, library: Library, tickets: Mapping[str, Ticket], clock: Clock) -> None:
+        """Make and open nothing yet: `begin` does."""
         self._folder, self._library, self._tickets, self._clock = folder, library, tickets, clock
         self._lock = threading.Lock()
         self._day = ""
@@ -72,7 +73,10 @@ class Demonstration:
         return self._store
 
     def _make(self) -> None:
-        """Make the database of today in a folder that is then renamed; delete those from before yesterday."""
+        """Make the database of today, with the sample course, in the folder "new", and rename that to the day.
+
+        Databases from before yesterday are deleted; one that cannot be stays.
+        """
         day, new = self._path().parent, self._folder / "new"
         shutil.rmtree(new, ignore_errors=True)
         store = Store(f"sqlite:///{new / FILE}", self._folder, clock=self._clock)

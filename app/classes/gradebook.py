@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from operator import attrgetter
@@ -41,13 +41,13 @@ class GradebookColumn:
     title: str
     points: int
     scores: Mapping[int, float]
-    activity_id: int = 0
-    sheets: tuple[SheetScores, ...] = ()
-    earned: Mapping[int, float] = field(default_factory=dict)
-    overrides: Mapping[int, GradeChange] = field(default_factory=dict)
-    auto_submitted: frozenset[int] = frozenset()  # students with an attempt that counts and was auto-submitted
-    late: frozenset[int] = frozenset()  # students with an attempt that counts and was late
-    phase: Phase = "closed"
+    activity_id: int
+    sheets: tuple[SheetScores, ...]
+    earned: Mapping[int, float]
+    overrides: Mapping[int, GradeChange]
+    auto_submitted: frozenset[int]  # students with an attempt that counts and was auto-submitted
+    late: frozenset[int]  # students with an attempt that counts and was late
+    phase: Phase
 
     @cached_property
     def excused(self) -> frozenset[int]:
@@ -58,7 +58,7 @@ class GradebookColumn:
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
     def is_missing(self, student_id: int) -> bool:
-        """Whether the student has done nothing in an activity that has closed, and is not excused."""
+        """Whether the student has no points in an activity that has closed, and is not excused."""
         return self.counts_for(student_id) and student_id not in self.scores
 
     @property
@@ -102,7 +102,8 @@ def _column(
 ) -> GradebookColumn:
     """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`.
 
-    Without `out_of`, an attempt earns 0. The phase of an archived activity is "closed".
+    Without `out_of`, an attempt earns 0. An override's points take the place of those earned, or, if it has none,
+    remove them. The phase of an archived activity is "closed".
     """
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
@@ -112,10 +113,11 @@ def _column(
         on_sheets[sheet][student_id] = round(score, 2)
         earned[student_id] = earned.get(student_id, 0.0) + score
     earned = {student_id: round(score, 2) for student_id, score in earned.items()}
+    given = {student_id: override.points for student_id, override in overrides.items()}
     return GradebookColumn(
         activity.plan.title,
         sum(points),
-        _with_overrides(earned, overrides),
+        {student_id: score for student_id, score in {**earned, **given}.items() if score is not None},
         activity.id,
         tuple(map(SheetScores, (item.title for item in activity.content.items), points, on_sheets)),
         earned,
@@ -151,18 +153,13 @@ def sheet_index(activity: Activity) -> Callable[[str], int | None]:
 
     @cache
     def index(sheet_key: str) -> int | None:
-        worksheet = sheet_key.rpartition("@")[0]
+        """The index of the sheet with this key, else of its worksheet (the key up to the last "@"), else None."""
         if sheet_key in sheets:
             return sheets.index(sheet_key)
+        worksheet = sheet_key.rpartition("@")[0]
         return worksheets.index(worksheet) if worksheet in worksheets else None
 
     return index
-
-
-def _with_overrides(earned: Mapping[int, float], overrides: Mapping[int, GradeChange]) -> dict[int, float]:
-    """The scores that count: an override's points, else those earned; an override without points removes one."""
-    given = {student_id: override.points for student_id, override in overrides.items()}
-    return {student_id: score for student_id, score in {**earned, **given}.items() if score is not None}
 
 
 def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[float, int]:
@@ -185,9 +182,9 @@ class GradebookLine:
 class GradebookOrder:
     """How a gradebook is sorted and filtered.
 
-    `sort` is "name", "total" or the id of an activity as text. `descending` None is the usual order: names from A,
-    points from the highest. `show` are the students with something missing, changed or excused; `words` stand in the
-    name or number.
+    `sort` is "name", the id of an activity as text, or "total", as which any other text counts. `descending` None is
+    the usual order: names from A, points from the highest. `show` are the students with something missing, changed or
+    excused, "" everybody; `words` are in the name or number.
     """
 
     sort: str = "name"
@@ -203,7 +200,11 @@ class GradebookOrder:
 def gradebook_lines(
     students: Sequence[Student], columns: Sequence[GradebookColumn], order: GradebookOrder
 ) -> tuple[GradebookLine, ...]:
-    """The students who pass the filter, sorted as asked; those without points come last either way, ties go by name."""
+    """The students who pass the filter and whose name or number contains each word of `words`, sorted by `order`.
+
+    Sorted by an activity, students without points in it come last in either direction. Equal ones are in the order of
+    their names from A in either direction. Case makes no difference to names and words.
+    """
     words = name_key(order.words).split()
     included = [
         student
@@ -214,7 +215,11 @@ def gradebook_lines(
     lines = [GradebookLine(student, *total_score(student, columns)) for student in included]
     if order.sort == "name":
         return tuple(lines[::-1] if order.is_descending else lines)
-    points = _sort_value(columns, order.sort)
+    column = next((column for column in columns if str(column.activity_id) == order.sort), None)
+
+    def points(line: GradebookLine) -> float | None:
+        return column.scores.get(line.student.id) if column else line.total
+
     sign = -1 if order.is_descending else 1
     return tuple(sorted(lines, key=lambda line: ((value := points(line)) is None, sign * (value or 0))))
 
@@ -226,9 +231,3 @@ def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: Gradeb
     if show == "excused":
         return any(student.id in column.excused for column in columns)
     return not show or any(student.id in column.overrides for column in columns)
-
-
-def _sort_value(columns: Sequence[GradebookColumn], sort: str) -> Callable[[GradebookLine], float | None]:
-    """What lines are sorted by: the points of activity `sort`, None without any; the total for any other text."""
-    column = next((column for column in columns if str(column.activity_id) == sort), None)
-    return (lambda line: column.scores.get(line.student.id)) if column else (lambda line: line.total)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from app.names import name_key, normal_form
+from app.classes.roster_lookup import bare_name
+from app.names import name_key
 from app.store import Course, Roster, Student
 
 MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
@@ -53,8 +53,8 @@ def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> 
     `number` is ignored. Of the namesakes left, the first who has not joined is chosen, by id; `is_taken` is set if all
     have joined.
 
-    No namesake: `suggestions` has the similar names of students who have not joined, or none if there are more than
-    MAX_SUGGESTIONS. `is_near` says whether any student has a similar name, joined or not.
+    No namesake: `suggestions` has the similar names (see `_near`) of students who have not joined, each once, or none
+    if there are more than MAX_SUGGESTIONS. `is_near` says whether any student has a similar name, joined or not.
     """
     namesakes = roster.namesakes(course, name)
     if not namesakes:
@@ -72,8 +72,9 @@ def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> 
 def _near(students: Sequence[Student], typed: str) -> list[Student]:
     """The students for whom a typed name may be meant: each word begins one of theirs, or it is spelt almost the same.
 
-    A text whose words are all shorter than MIN_LETTERS_SENT matches nobody, and its digits must be the name's. Example:
-    "Amara", "Ama Sam" and "Amra Sampel" match "Amara Sample", "Amir Sand" does not; "Group 1" does not match "Group 2".
+    Almost the same is a share of NEAR of the letters, without accents. A text whose words are all shorter than
+    MIN_LETTERS_SENT matches nobody, and a text with digits only names with the same digits. Example: "Amara", "Ama Sam"
+    and "Amra Sampel" match "Amara Sample", "Amir Sand" does not; "Group 1" does not match "Group 2".
     """
     text, number = _bare(typed.replace(",", " "))
     words = text.split()
@@ -82,6 +83,7 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
     matcher = SequenceMatcher(b=text, autojunk=False)
 
     def is_near(student: Student) -> bool:
+        """Whether the typed name may be meant for this student; never if the digits in it are others."""
         name, its_number = _bare(student.name)
         if number and number != its_number:
             return False
@@ -98,5 +100,4 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
 @lru_cache(maxsize=10_000)
 def _bare(name: str) -> tuple[str, str]:
     """Two texts: the name in lower case without accents, and the digits in it."""
-    letters = normal_form("NFD", name_key(name))
-    return "".join(char for char in letters if not unicodedata.combining(char)), "".join(filter(str.isdigit, name))
+    return bare_name(name), "".join(filter(str.isdigit, name))

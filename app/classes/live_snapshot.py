@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -182,7 +182,8 @@ class LiveSnapshots:
 
         It expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR times as long as that took, if this is longer.
         For MAX_STALE_S more it is still returned while the next one is taken in the background, so that a page that is
-        watched never waits. Only one is taken at a time; a caller without a cached one waits for it.
+        watched never waits. After that, and without a cached one, the caller takes it, or waits while another does:
+        only one is taken at a time.
         """
         entry = self._cache_entry(activity.id)
         shown, now = entry.snapshot, self._clock()
@@ -355,14 +356,15 @@ def _sheet_progress(
 ) -> LiveProgress:
     """One student's progress on one sheet, from the cache: of the last attempt, else of the draft, else nothing.
 
-    The stage is 'handed-in' if they handed in any attempt, else 'auto-submitted' if any was, else 'checked'.
+    The stage of an attempt is 'handed-in' if they handed in any attempt on the sheet, else 'auto-submitted' if any was,
+    else 'checked'; of a draft it is 'typing'.
     """
     attempt = last.get(key)
     if attempt is None or attempt.id not in entry.attempts:
         return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
     checked = entry.attempts[attempt.id]
     stage: Stage = "handed-in" if attempt.handed_in else "auto-submitted" if attempt.auto_submitted else "checked"
-    return LiveProgress(stage, checked.rows, checked.misconceptions, checked.choices)
+    return replace(checked, stage=stage)
 
 
 def _choices(answers: Mapping[str, str]) -> dict[str, str]:
@@ -371,7 +373,10 @@ def _choices(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
-    """The states of one row counted; a sheet without a state for it counts as open."""
+    """One row with the number of `begun` sheets on which it is in each state; without a state it counts as open.
+
+    Of a choice, also how often each option was chosen; unreadable choices are left out.
+    """
     states = [progress.rows.get(row.key, "open") for progress in begun]
     asked, chosen = variant.table.askable[row.key], Counter[int]()
     options = asked.options if isinstance(asked, OneOf) else ()

@@ -64,7 +64,8 @@ def with_materials(
 ) -> OwnMaterials:
     """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
 
-    Materials that cannot be used are left out, each with a reason.
+    Materials whose settings are not valid here, or name a model whose config can no longer be read, are left out, with
+    the error's sentence as reason.
     """
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()
@@ -86,7 +87,8 @@ def with_materials(
 def worksheet_of_material(library: Library, material: Material) -> Worksheet:
     """The worksheet in a material, under the material's key; raises WorksheetError if its settings are not valid here.
 
-    The library must hold the models that it names: see `library_with_models_of`.
+    The library must hold the models that it names: see `library_with_models_of`. Without its default model, the
+    sentence says to edit the worksheet.
     """
     models = tuple(library.models[key].config for key in models_named(material.content) if key in library.models)
     try:
@@ -115,7 +117,10 @@ def _read(reading: _Reading) -> Worksheet:
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
-    """The library with the imported models that a worksheet's settings name; those that are gone are left out."""
+    """The library with the imported models that a worksheet's settings name, the first MAX_NAMES names at most.
+
+    Models that are gone are left out; raises ConfigError for one whose stored config can no longer be read.
+    """
     for key in models_named(content)[:MAX_NAMES]:
         library = library_with_model(library, store, key)
     return library
@@ -139,9 +144,9 @@ def add_material(
 def save_material(
     store: Store, material: Material, based_on: int, settings: Mapping[str, Any], teacher: Teacher
 ) -> MaterialSave:
-    """Save a material as `Materials.save` does; the audit log gets an entry in the same transaction.
+    """Save a material as `Materials.save` does; a new version gets an entry in the audit log in the same transaction.
 
-    It gets none if the newest version is still that of `material`.
+    There is none if the save was refused, or if the newest version is still that of `material`.
     """
     with store.transaction():
         save = store.materials.save(material, based_on, settings, teacher)
@@ -155,8 +160,9 @@ def settings_to_copy(
 ) -> dict[str, Any]:
     """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not given.
 
-    With another model, the copy is about that model alone, has its title, and lacks rows that it does not have. Raises
-    WorksheetError, TokensError and TopicError as `Library.variant` does.
+    With another model than the worksheet's default, the copy is about that model alone, has the sheet's title with it,
+    and lacks rows that the model does not have. Raises WorksheetError, TokensError and TopicError as `Library.variant`
+    does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet, asked = variant.worksheet, variant.table.askable
@@ -177,7 +183,10 @@ def title_of_copy(title: str, taken: Collection[str]) -> str:
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
-    """Copy the newest version of every material of a course into another one; return the new keys by the old ones."""
+    """Copy the newest version of every material of a course, removed ones left out, into another one.
+
+    Returns the new keys by the old ones. `teacher` is who made the copies.
+    """
     return {
         material.key: store.materials.add(material.kind, copy, teacher, material.content).key
         for material in store.materials.of_course(course)

@@ -203,7 +203,7 @@ class PaperImport:
         return tuple(read), tuple(rejected)
 
     def store_lines(self, lines: Sequence[ReadLine]) -> None:
-        """Store lines as handed-in attempts, all in one transaction; what is already stored stays as it is.
+        """Store lines as handed-in attempts, all in one transaction; a line that was stored before is not added again.
 
         A paper becomes the student's draft, too, unless they have typed something on the screen.
         """
@@ -218,21 +218,35 @@ class PaperImport:
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
-            raise PaperLineError(
-                _("Line {at}: there are no answers for {name}. Type a dash for an empty box.").format(
-                    at=line_number, name=parsed.student.name
-                )
-            )
+            problem = _("Line {at}: there are no answers for {name}. Type a dash for an empty box.")
+            raise PaperLineError(problem.format(at=line_number, name=parsed.student.name))
         paper = mark_line(sheet.variant, parsed.student.name, parsed.answers, line_number)
         return parsed, sheet, paper
 
     def sheet_by_code(self, code: str) -> tuple[int, VariantSizes]:
-        """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for.
+        """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for;
+        remembered.
 
-        Raises WrongSheetError for a code of another sheet or version, and WorksheetError for one that is no code.
+        Raises WrongSheetError if the code is of a worksheet that the activity lacks or has frozen in another version,
+        and WorksheetError if it is none of the library either.
         """
-        if code not in self._coded:
-            self._coded[code] = _sheet_by_code(self.library, self.store, self.activity, code)
+        if code in self._coded:
+            return self._coded[code]
+        sheets = [frozen_worksheet(item, self.activity.policies) for item in self.activity.content.items]
+        numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}
+        models = library_of(self.library, self.store, self.activity.content).models
+        frozen = Library({sheet.key: sheet for sheet in sheets}, models, self.library.wording)
+        try:
+            variant = variant_from_code(frozen, self.store, code)
+        except WorksheetError:
+            other = variant_from_code(self.library, self.store, code)  # raises the sentence about no code at all
+            problem = _("{code} is a code of “{title}”, which isn’t in this activity.")
+            if other.worksheet.key in numbers:
+                problem = _("Your marks are for another version of this sheet; they are the ones that count.")
+            raise WrongSheetError(problem.format(code=other.code, title=other.worksheet.title)) from None
+        number = numbers[variant.worksheet.key]
+        decoder_tokens = variant.decoder_tokens or sheets[number - 1].decoder_tokens
+        self._coded[code] = number, VariantSizes(variant.model.key, variant.tokens, decoder_tokens)
         return self._coded[code]
 
     def _sheet_of(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
@@ -263,9 +277,9 @@ class PaperImport:
         label, or without a colon, is split by `_parse_without_colon`. The code is returned as typed and may name no
         sheet of the activity, and the answers may be empty: neither is checked here.
 
-        A student whom the teacher picked for this label, if on the roster, comes first, and the pick is used up.
-        Otherwise the label has to match exactly one student. PaperLineError is raised if it matches nobody, with the
-        whole roster to choose from, or several, with those students.
+        A student whom the teacher picked for this label (`chosen`), if on the roster, comes first, and the pick is used
+        up. Otherwise the label has to match exactly one student. PaperLineError is raised if it matches nobody, with
+        the whole roster to choose from, or several, with those students.
         """
         label, answers = split_name(line)
         label = clean_line(label)
@@ -275,44 +289,31 @@ class PaperImport:
         picked = self._picked(label)
         if picked or len(students) == 1:
             return ParsedLine(picked or students[0], code, answers, label if picked else "")
-        shown = label[:MAX_LABEL_LENGTH]
-        if not students:
-            raise PaperLineError(
-                _(
-                    "Line {at}: no one on the roster has the name or number “{name}”. Correct the line, or choose a "
-                    "student."
-                ).format(at=line_number, name=shown),
-                label,
-                self.roster.students,
-            )
+        problem = _(
+            "Line {at}: no one on the roster has the name or number “{name}”. Correct the line, or choose a student."
+        )
+        if students:
+            problem = _("Line {at}: “{name}” could be {people}. Type the number or the full name, or choose a student.")
         people = alternatives(
             f"{student.name} ({student.roster_key})" if student.roster_key else student.name
             for student in students[:MAX_STUDENTS_NAMED]
         )
-        raise PaperLineError(
-            _("Line {at}: “{name}” could be {people}. Type the number or the full name, or choose a student.").format(
-                at=line_number, name=shown, people=people
-            ),
-            label,
-            students,
-        )
+        sentence = problem.format(at=line_number, name=label[:MAX_LABEL_LENGTH], people=people)
+        raise PaperLineError(sentence, label, students or self.roster.students)
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
         """Split a line that begins with a name or number, then has one answer for each blank of sheet `sheet_number`.
 
-        The longest beginning, of up to MAX_NAME_WORDS words, is taken; raises PaperLineError if none leaves exactly one
-        student and the right number of answers.
+        The longest beginning, of up to MAX_NAME_WORDS words, that means exactly one student and leaves the right number
+        of answers is taken, perhaps with a sheet code at its end. Raises PaperLineError if there is none.
         """
         words = line.split()
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
             students, code = self._find_students(" ".join(words[:count]))
             if len(students) == 1 and len(words) - count == len(self.variant.blanks):
                 return ParsedLine(students[0], code, " ".join(words[count:]))
-        raise PaperLineError(
-            _("Line {at} doesn’t begin with a name: type a name or number, a colon, and then the answers.").format(
-                at=line_number
-            )
-        )
+        problem = _("Line {at} doesn’t begin with a name: type a name or number, a colon, and then the answers.")
+        raise PaperLineError(problem.format(at=line_number))
 
     def _find_students(self, label: str) -> tuple[tuple[Student, ...], str]:
         """Every student whom a label may mean, and the sheet code at its end ('' for none).
@@ -325,7 +326,10 @@ class PaperImport:
         return (self.roster.find(name), code) if name and read_code(code) else ((), "")
 
     def _picked(self, label: str) -> Student | None:
-        """The student picked for the next line with this label, each choice used once; None without a choice."""
+        """The student picked for the next line with this label, which uses up the choice.
+
+        None without a choice, or for an id that is not on the roster.
+        """
         student_ids = self.chosen.get(label)
         return self.roster.by_id(student_ids.pop(0)) if student_ids else None
 
@@ -348,26 +352,3 @@ def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
     """An id that depends on sheet, sizes and answers alone, so that one paper is one attempt however often entered."""
     whole = [sheet.key.activity_id, sheet.key.sheet_key, asdict(sheet.sizes), answers]
     return f"{PAPER}{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"
-
-
-def _sheet_by_code(library: Library, store: Store, activity: Activity, code: str) -> tuple[int, VariantSizes]:
-    """The number, from 1, of the frozen sheet that a code names, and the code's sizes.
-
-    Raises WrongSheetError if the code names a worksheet that the activity lacks or has frozen in another version, and
-    WorksheetError if it names no sheet of the library either.
-    """
-    sheets = [frozen_worksheet(item, activity.policies) for item in activity.content.items]
-    numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}
-    models = library_of(library, store, activity.content).models
-    frozen = Library({sheet.key: sheet for sheet in sheets}, models, library.wording)
-    try:
-        variant = variant_from_code(frozen, store, code)
-    except WorksheetError:
-        other = variant_from_code(library, store, code)  # raises the sentence about a code that names nothing
-        problem = _("{code} is a code of “{title}”, which isn’t in this activity.")
-        if other.worksheet.key in numbers:
-            problem = _("Your marks are for another version of this sheet; they are the ones that count.")
-        raise WrongSheetError(problem.format(code=other.code, title=other.worksheet.title)) from None
-    number = numbers[variant.worksheet.key]
-    decoder_tokens = variant.decoder_tokens or sheets[number - 1].decoder_tokens
-    return number, VariantSizes(variant.model.key, variant.tokens, decoder_tokens)

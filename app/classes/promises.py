@@ -26,7 +26,9 @@ _MARKS: dict[Feedback, str] = {
 
 
 def sheet_promise(activity: Activity, number: int) -> str:
-    """Twelve characters that change with the questions of that sheet, from 1, and the rules for handing it in."""
+    """Twelve characters that change with sheet `number`, from 1, as it is frozen, and with three of the activity's
+    rules: when marks are shown, how many attempts there are, and exam conditions.
+    """
     policies, item = activity.policies, activity.content.items[number - 1]
     return _short_hash([item.sheet_key, policies.feedback, policies.max_attempts, policies.exam])
 
@@ -39,23 +41,18 @@ def ticket_promise(activity: Activity) -> str:
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:
-    """The rules for handing in a sheet, as students read them: when marks are shown, then those of attempts, closing
-    and exam conditions that apply.
+    """The rules for handing in a sheet, as students read them: when marks are shown, then the number of attempts if it
+    is limited, auto-submission at closing and exam conditions if they apply.
     """
-    policies = activity.policies
-    attempts = ngettext(
-        "You have one attempt on each sheet.", "You have {count} attempts on each sheet.", policies.max_attempts
-    )
-    return (
-        _(_MARKS[policies.feedback]),
-        *([attempts.format(count=policies.max_attempts)] if policies.max_attempts else ()),
-        *(
-            [_("When the activity closes, what you have typed is submitted automatically.")]
-            if policies.auto_submit
-            else ()
-        ),
-        *([_("Exam conditions: no drawings, hints or runs until the activity closes.")] if policies.exam else ()),
-    )
+    policies, rules = activity.policies, [_(_MARKS[activity.policies.feedback])]
+    if most := policies.max_attempts:
+        attempts = ngettext("You have one attempt on each sheet.", "You have {count} attempts on each sheet.", most)
+        rules.append(attempts.format(count=most))
+    if policies.auto_submit:
+        rules.append(_("When the activity closes, what you have typed is submitted automatically."))
+    if policies.exam:
+        rules.append(_("Exam conditions: no drawings, hints or runs until the activity closes."))
+    return tuple(rules)
 
 
 def _short_hash(values: list[Any]) -> str:

@@ -86,7 +86,7 @@ class RegradePreview:
 
     @property
     def score_changes(self) -> tuple[MarkChange, ...]:
-        """The changes that a student's counted score would notice."""
+        """The changes of an attempt that counts for which the score, or what it is out of, would change."""
         return tuple(change for change in self.changes if change.changes_score)
 
 
@@ -129,9 +129,9 @@ class Regrading:
     ) -> RegradePreview | None:
         """Make the changes of the preview with this fingerprint, and return it; the old marks are kept.
 
-        None, and nothing changes, if a regrade would now change something else than that preview said. The last check
-        and the changes are one transaction with the activity locked and an entry in the audit log, unless nothing
-        changes.
+        None, and nothing changes, if the activity is gone or a regrade would now change something else than that
+        preview said. The last check and the changes are one transaction with the activity locked and an entry in the
+        audit log. A preview without changes is returned as it is, and nothing is stored.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)
@@ -177,7 +177,7 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
-    """Grade every attempt of the activity again, and store nothing.
+    """Grade every attempt of the activity again, by the sheets that `basis` says, and store nothing.
 
     The changes are the attempts, oldest first, that would get other marks, misconceptions or points. An attempt whose
     frozen sheet is gone counts as an attempt without a change.

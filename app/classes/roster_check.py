@@ -9,6 +9,8 @@ from typing import Literal
 from app.names import name_key
 from app.store import Student
 
+Reason = Literal["", "no-name", "namesake"]
+
 
 @dataclass(frozen=True)
 class CheckedEntry:
@@ -21,7 +23,7 @@ class CheckedEntry:
     name: str
     number: str | None
     kind: Literal["new", "known", "odd"]
-    reason: Literal["", "no-name", "namesake"] = ""
+    reason: Reason = ""
 
     @property
     def entry(self) -> tuple[str, str | None]:
@@ -31,8 +33,9 @@ class CheckedEntry:
 def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[Student]) -> tuple[CheckedEntry, ...]:
     """Say of each name and number, in order, what adding it would do.
 
-    Known is a number on the roster, a name without a number that is there without one, and a row that comes twice in
-    the list: see Roster.add_students. Only other rows can be odd.
+    Known is a number on the roster, a name without a number that is there without one, and the same number, or name
+    without one, further up in the list: see Roster.add_students. Any other row is odd for one of CheckedEntry's
+    reasons, "no-name" before "namesake", else new. Names are compared without case.
     """
     numbers = {student.roster_key for student in students if student.roster_key}
     unnumbered = {name_key(student.name) for student in students if not student.roster_key}
@@ -44,10 +47,7 @@ def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[
             checked.append(CheckedEntry(name, number, "known"))
             continue
         numbers.add(number) if number else unnumbered.add(key)
-        if any(char.isdigit() for char in name) or not any(char.isalpha() for char in name):
-            checked.append(CheckedEntry(name, number, "odd", "no-name"))
-        elif key in on_roster:
-            checked.append(CheckedEntry(name, number, "odd", "namesake"))
-        else:
-            checked.append(CheckedEntry(name, number, "new"))
+        is_no_name = any(char.isdigit() for char in name) or not any(char.isalpha() for char in name)
+        reason: Reason = "no-name" if is_no_name else "namesake" if key in on_roster else ""
+        checked.append(CheckedEntry(name, number, "odd" if reason else "new", reason))
     return tuple(checked)

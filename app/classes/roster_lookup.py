@@ -14,6 +14,7 @@ class RosterLookup:
     """A roster in which students are looked up as people write them: by number, full name, or part of a name."""
 
     def __init__(self, students: Sequence[Student]) -> None:
+        """Index the students by number, by name, also with the number that a handout adds to it, and by its words."""
         self.students = tuple(students)
         self._by_number, self._by_name = dict[str, list[Student]](), dict[str, list[Student]]()
         self._by_word = dict[str, set[Student]]()
@@ -68,12 +69,12 @@ def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[S
 
     Case and accents make no difference.
     """
-    words = _bare_words(student.name)
+    words = set(bare_name(student.name).split())
     others = [other for other in everybody if other.id != student.id]
-    return sorted(others, key=lambda other: -len(words & _bare_words(other.name)))
+    return sorted(others, key=lambda other: -len(words.intersection(bare_name(other.name).split())))
 
 
-def _bare_words(name: str) -> set[str]:
-    """The words of a name without case and accents."""
+def bare_name(name: str) -> str:
+    """A name as `name_key` compares it, without accents: "Zoë Ñandú" is "zoe nandu"."""
     letters = normal_form("NFD", name_key(name))
-    return set("".join(char for char in letters if not unicodedata.combining(char)).split())
+    return "".join(char for char in letters if not unicodedata.combining(char))

@@ -184,7 +184,8 @@ def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentShee
 def hint(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
     """Save what was typed, and give a hint on the last attempt, at no cost; in practice, check first.
 
-    In a class it is refused if the activity accepts nothing, or `can_hint` is False.
+    In practice the result is always "hint", whatever came of the check. In a class it is refused, and nothing is saved,
+    if the activity accepts nothing ("not-open") or `can_hint` is False ("no-hint").
     """
     if rules.in_practice:
         return replace(check_if_new(variant, work, rules, sent), result="hint")
@@ -201,13 +202,12 @@ def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
 
 
 def may_see_example(variant: Variant, rules: Rules) -> bool:
-    """Whether a sheet like this one may be seen worked out: as the rules say, on a worksheet that gives hints.
+    """Whether a sheet like this one may be seen worked out; never of a sheet about a program with a bug.
 
-    Once the answers are shown, on any. A sheet about a program with a bug has none.
+    It may once the answers are shown; before that, if the rules give examples and the worksheet shows hints.
     """
-    if variant.problem.case:
-        return False
-    return rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
+    gives_example = rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
+    return gives_example and not variant.problem.case
 
 
 def marks_visible(work: WorkSoFar, rules: Rules) -> bool:
@@ -318,7 +318,8 @@ def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | No
 def _merged(work: WorkSoFar, sent: SentSheet) -> tuple[Answers, Draft | None]:
     """The texts of the sheet, and the draft that stores them; None if what was sent brings nothing new.
 
-    The texts are as sent, but every box that the page has not edited is as it is stored.
+    Every box that the page has not edited is as it is stored; the others are as sent. From a form without script, and
+    where nothing is stored, all are as sent. See `merged_draft`.
     """
     draft = merged_draft(work.draft, sent.answers, sent.edits, work.sizes)
     current = draft or work.draft

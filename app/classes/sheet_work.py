@@ -66,7 +66,11 @@ class StoredWork:
         return self._with(self.store.classwork.work(self.key))
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work after storing an outcome in one transaction, unchanged if it has nothing to store."""
+        """The work after storing an outcome in one transaction, unchanged if it has nothing to store.
+
+        With an attempt, that is added, and `written` and `hands_in_last` are ignored. Otherwise the draft is saved, and
+        the last attempt, if there is one, gets the answers in `written` and is handed in if `hands_in_last`.
+        """
         classwork, draft, last = self.store.classwork, outcome.draft, self.last
         if outcome.attempt:
             return self._with_attempt(outcome, outcome.attempt)
@@ -125,7 +129,8 @@ class ClassWork(StoredWork):
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
         """The work after storing one more attempt; one that a repeated request has already made is not added again.
 
-        Only unlimited attempts are charged for; if `charge` raises, the draft is saved first.
+        That one is handed in if this attempt is. Only unlimited attempts are charged for; if `charge` raises, the draft
+        is saved, and the error is passed on.
         """
         allowed, classwork = self.activity.policies.max_attempts, self.store.classwork
         if not allowed:
@@ -216,7 +221,10 @@ class PreviewWork:
         return self
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with an outcome, as its form will carry it; nothing is stored."""
+        """The work with an outcome, as its form will carry it; nothing is stored, and no draft is kept.
+
+        The last attempt, a new one too, gets the answers in `written` and is handed in if `hands_in_last`.
+        """
         made = self.made
         if attempt := outcome.attempt:
             made = (*made, attempt.stored(self.sheet.key, len(made) + 1, self.now))

@@ -13,7 +13,6 @@ from app.classes.frozen.frozen_library import (
     frozen_worksheet,
     library_of,
     model_snapshot,
-    wording_snapshot,
     worksheet_of,
 )
 from app.exchange.imported_models import library_with_model
@@ -28,6 +27,7 @@ from app.store import (
     Content,
     FrozenWorksheet,
     Graded,
+    Snapshot,
     Store,
     Student,
     VariantSizes,
@@ -70,7 +70,8 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
     keys = dict.fromkeys(key for item in items for key in models_of(item))
-    models, wording = {key: model_snapshot(library.models[key]) for key in keys}, wording_snapshot(library.wording)
+    models = {key: model_snapshot(library.models[key]) for key in keys}
+    wording = Snapshot("wording", library.wording.text)
     return Content(
         items,
         freeze_ticket(ticket) if ticket else None,
@@ -83,14 +84,13 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
     """A worksheet with the model and tokens that differ from its defaults, and the title it has with another model.
 
-    Raises WorksheetError, TokensError or TopicError for a choice that it cannot have.
+    Raises WorksheetError, TokensError or TopicError for a choice that it cannot have, such as a model for which its
+    range of tokens is too long.
     """
     sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
     if choice.tokens is not None or choice.model not in ("", sheet.model):
         variant = library.variant(choice.key, choice.model or None, choice.tokens)
-        library.max_versions(
-            choice.key, variant.model.key
-        )  # a model that its range of tokens is too long for is refused
+        library.max_versions(choice.key, variant.model.key)  # raises for such a model
         chosen = {"model": variant.model.key, "title": variant.title} if variant.model.key != sheet.model else {}
         chosen |= {"tokens": variant.tokens} if variant.tokens != sheet.tokens else {}
     return chosen_form(sheet, chosen)

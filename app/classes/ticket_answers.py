@@ -15,18 +15,16 @@ Typed = Mapping[str, Sequence[str]]  # by the key of a question: what was writte
 
 
 def answer_texts(ticket: Ticket, typed: Typed) -> dict[str, str]:
-    """The text of each answer by the key of its question; questions without an answer are left out."""
-    return {
-        question.key: _answer_text(question, typed[question.key])
-        for question in ticket.questions
-        if typed[question.key]
-    }
+    """The text of each answer by the key of its question: what was chosen, in the ticket's order, or what was written.
 
-
-def _answer_text(question: TicketQuestion, values: Sequence[str]) -> str:
-    """What was chosen in the order of the ticket, or what was written."""
-    chosen = [choice for choice in question.choices if choice in values]
-    return "\n".join(chosen or values)
+    Questions without an answer are left out.
+    """
+    texts = dict[str, str]()
+    for question in ticket.questions:
+        if values := typed[question.key]:
+            chosen = [choice for choice in question.choices if choice in values]
+            texts[question.key] = "\n".join(chosen or values)
+    return texts
 
 
 def chosen_in(question: TicketQuestion, text: str) -> tuple[str, ...]:
@@ -41,8 +39,8 @@ def chosen_in(question: TicketQuestion, text: str) -> tuple[str, ...]:
 def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
     """What keeps the answers from being handed in: a sentence by the question's key, and by "" one about the ticket.
 
-    That one is there if any question has a problem, too few of `pick_at_least` optional questions are answered, or none
-    at all.
+    That one is there if any question has a problem; else if fewer optional questions than `pick_at_least` are answered;
+    else if no question is.
     """
     sentences = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
     problems = {key: sentence for key, sentence in sentences.items() if sentence}

@@ -34,7 +34,7 @@ class TicketGroup:
 
     @property
     def text(self) -> str:
-        """The answer in the spelling that most students used."""
+        """The answer in the spelling that most students used; of equally frequent ones, the first."""
         return Counter(answer.text for answer in self.answers).most_common(1)[0][0]
 
     @property
@@ -64,14 +64,14 @@ class ChoiceCount:
 
     @property
     def percent(self) -> float:
-        """Its share of the answers to the question."""
+        """Its share of the answers to the question, in per cent; 0 without any."""
         return 100 * len(self.answers) / max(self.of, 1)
 
 
 def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> tuple[ChoiceCount, ...]:
     """Each choice of a question with the answers that chose it, in the question's order; none for free text.
 
-    Answers that name anything no longer offered are left out.
+    Answers to other questions, and those that name anything no longer offered, are left out, and not counted in `of`.
     """
     chosen = [(answer, chosen_in(question, answer.text)) for answer in answers if answer.question == question.key]
     valid = [(answer, choices) for answer, choices in chosen if choices]
@@ -99,8 +99,9 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers to each question in groups that say the same, hidden ones apart: starred groups first, then the
-    largest.
+    """The answers to each question in groups that say the same, hidden ones apart.
+
+    Starred groups come first, then the largest; equal ones are in the order of their first answers.
     """
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:

@@ -56,7 +56,7 @@ class RosterRows:
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """Return the names of a class list in order, equal ones with their numbers added; raises RosterError."""
+    """The names of a class list in its order, as `distinct_names` tells equal ones apart; raises RosterError."""
     return tuple(distinct_names(read_roster(roster)))
 
 
@@ -73,17 +73,13 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 
 
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
-    """Return the entries that `read_roster` returns, with the names of the rows that it left out.
+    """What `read_roster` returns, and the names of the rows that Canvas and Moodle added, which it leaves out.
 
-    Rows without a name are not among those. Raises RosterError as `read_roster` does: for more than `max_names`, for
-    example.
+    Raises RosterError as `read_roster` does, and for more than MAX_ROSTER_BYTES bytes or characters.
     """
     if len(roster) > MAX_ROSTER_BYTES:
-        raise RosterError(
-            _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.").format(
-                limit=MAX_ROSTER_BYTES
-            )
-        )
+        problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")
+        raise RosterError(problem.format(limit=MAX_ROSTER_BYTES))
     lines = _lines(roster if isinstance(roster, str) else _decode(roster))
     if len(lines) > max_names + _EXTRA_LINES:
         raise _too_many(len(lines), max_names)
@@ -93,9 +89,15 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
     else:
         entries = [_entry_by_look(_row(number, line)) for number, line in enumerate(lines[bool(columns) :], start=1)]
     named = [(name, number or None) for name, number in entries if name]
-    left_out = tuple(name for name, _ in named if columns and name_key(name) in _NO_STUDENTS)
+    left_out = tuple(name for name, _number in named if columns and name_key(name) in _NO_STUDENTS)
     named = [entry for entry in named if entry[0] not in left_out]
-    _check_entries(named, max_names)
+    if not named:
+        raise RosterError(_("The class list has no names. Type one name per line."))
+    if len(named) > max_names:
+        raise _too_many(len(named), max_names)
+    for text in (text for entry in named for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
+        problem = _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.")
+        raise RosterError(problem.format(start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH))
     return RosterRows(tuple(named), left_out)
 
 
@@ -110,20 +112,6 @@ def write_roster(entries: Iterable[RosterEntry]) -> str:
     rows = [(name, number or "") for name, number in entries]
     writer.writerows([("name", "number"), *rows] if rows else ())
     return out.getvalue()
-
-
-def _check_entries(entries: Sequence[RosterEntry], max_names: int) -> None:
-    """Raise RosterError for no names, more than `max_names`, and text of more than MAX_ENTRY_LENGTH characters."""
-    if not entries:
-        raise RosterError(_("The class list has no names. Type one name per line."))
-    if len(entries) > max_names:
-        raise _too_many(len(entries), max_names)
-    for text in (text for entry in entries for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
-        raise RosterError(
-            _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.").format(
-                start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH
-            )
-        )
 
 
 def _too_many(count: int, limit: int) -> RosterError:
@@ -189,10 +177,10 @@ def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _row(number: int, line: str) -> list[str]:
-    """Return the cleaned cells of a line without a header, separated by tab, else semicolon, else comma.
+    """The cleaned cells of a line without a header, separated by tab if it has one, else semicolon, else comma.
 
-    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError, naming the line's `number`, for more than
-    _MOST_CELLS cells.
+    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError for more than _MOST_CELLS cells, naming
+    the line's `number`, and for a line that is not CSV.
     """
     delimiter = next((mark for mark in _DELIMITERS if mark in line), ",")
     if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
@@ -218,7 +206,10 @@ def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
 
 
 def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Return name and number of a row by its columns; first and last name are joined if there is no full name."""
+    """Name and number of a row by its columns, each "" if there is none; without a full name, first and last name.
+
+    "Lee, Kim" becomes "Kim Lee". A row may be shorter than the header.
+    """
     cells = {kind: clean_line(row[index]) if index < len(row) else "" for kind, index in columns.items()}
     name = cells.get("name") or clean_line(f"{cells.get('first', '')} {cells.get('last', '')}")
     return _first_name_first(name), cells.get("number", "")

@@ -29,8 +29,9 @@ class PointsColumn:
 def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles are
-    changed if Canvas would take them for its columns.
+    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles that
+    Canvas would take for its columns or an assignment's id are changed ("Final Score" to "Final-Score", "(7)" to
+    "[7]"), and a repeated one gets its count.
 
     Canvas finds a student by its ID (unknown here), then by SIS ID, by login and last by name. The number on the roster
     may be SIS ID or login, so it is written in both columns.
@@ -38,9 +39,9 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
     titles = unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
-    rows += [
-        (s.name, "", s.roster_key, s.roster_key, "", *(_canvas_cell(column, s) for column in columns)) for s in students
-    ]
+    for student in students:
+        points = ("EX" if student.id in each.excused else each.scores.get(student.id) for each in columns)
+        rows.append((student.name, "", student.roster_key, student.roster_key, "", *points))
     return plain_csv(rows)
 
 
@@ -57,10 +58,6 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
     rows: list[Sequence[Cell]] = [("Email address" if by_email else "ID number", "Full name", *titles)]
     rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in numbered]
     return plain_csv(rows)
-
-
-def _canvas_cell(column: PointsColumn, student: Student) -> Cell:
-    return "EX" if student.id in column.excused else column.scores.get(student.id)
 
 
 def _percent(column: PointsColumn, student: Student) -> float | None:

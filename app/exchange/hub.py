@@ -80,8 +80,9 @@ def hub_host() -> str:
 def repository_name(text: str) -> str | None:
     """Return the org/name that `text`, stripped, is or has as its path's first two parts; None if it is no such name.
 
-    Only URLs of the hub in use and of https://huggingface.co have a path. Pages of data sets and spaces are of no
-    model: None. Example:
+    Only URLs of the hub in use and of https://huggingface.co have a path. None, too, for pages of data sets and spaces.
+
+    Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
     """
     name = text.strip()

@@ -68,11 +68,12 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 
     The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
     `name` is part of the key, so that nobody meets a name that somebody else gave. `source` is "file", "pasted" or the
-    name of a repository on the Hub. If leaving fields out would change the model, the whole config is stored. Raises
-    ConfigError for a config that cannot be read as a model, or is larger than MAX_KEPT_CONFIG_BYTES without the fields
-    left out.
+    name of a repository on the Hub. Only what `config_to_keep` leaves is stored, unless that would be another model. A
+    config that is stored whole already, as earlier versions did, keeps its model if `name` is "" or the same. Raises
+    ConfigError for a config that cannot be read as a model, or of which more than MAX_KEPT_CONFIG_BYTES would be
+    stored.
     """
-    given = _clean_name(name)
+    given = clean_line(name, MAX_MODEL_NAME_LENGTH)
     shown_name = given or repository or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
     kept = config_to_keep(config)
@@ -84,8 +85,10 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     earlier = store.find_config(config)  # of a version that kept the whole config
     if earlier and given in ("", earlier.name):
         return _model(earlier)
-    stored = store.keep_model(shown_name or _descriptive_name(architecture), kept, source, given)
-    return _model(stored)
+    if not shown_name:
+        sizes = {"L": architecture.L, "d": architecture.d}
+        shown_name = _("{family} ({L} layers, {d} dimensions)").format(family=architecture.family, **sizes)
+    return _model(store.keep_model(shown_name, kept, source, given))
 
 
 def config_to_keep(config: object, depth: int = 0) -> object:
@@ -122,10 +125,7 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Store the text of a config.json as `import_config` does, which `name` is passed on to.
-
-    Raises ConfigError for one that is too long or not JSON, too.
-    """
+    """Store the text of a config.json with `import_config`; also raises ConfigError if it is too long or not JSON."""
     return import_config(store, parse_config(text), source, name)
 
 
@@ -140,7 +140,8 @@ def import_from_hub(store: Store, settings: HubSettings, name_or_url: str, name:
 
 
 def model_name_from_path(path: str) -> str:
-    """Return the model's name that a chosen file suggests, "" for config.json, which every model's file is called.
+    """The file's name without folders and its last suffix, to suggest as the model's name; "" for config.json, which
+    every model's file is called.
 
     Example:
         model_name_from_path("C:\\\\models\\\\llama.json")  # "llama"
@@ -173,16 +174,5 @@ def _name_in_config(config: object) -> str:
     stated: Any = config.get("_name_or_path") if isinstance(config, dict) else None
     if not isinstance(stated, str):
         return ""
-    return _clean_name(stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name)
-
-
-def _descriptive_name(architecture: Architecture) -> str:
-    """Return a name for a model that has none, made of its family, embedding dimension and number of layers."""
-    return _("{family} ({L} layers, {d} dimensions)").format(
-        family=architecture.family, d=architecture.d, L=architecture.L
-    )
-
-
-def _clean_name(name: str) -> str:
-    """Return the name on one line of printable characters, cut to MAX_MODEL_NAME_LENGTH."""
+    name = stated if _HUB_NAME.fullmatch(stated) else PurePath(stated.replace("\\", "/")).name
     return clean_line(name, MAX_MODEL_NAME_LENGTH)

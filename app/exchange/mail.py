@@ -99,8 +99,9 @@ def _is_loopback(host: str) -> bool:
 def read_sender(text: str) -> Address:
     """Return the mailbox that "shapes@example.org" or "Attention Shapes <shapes@example.org>" names, with its name.
 
-    Raises ValueError for anything but one mailbox. Only syntax is checked and nothing looked up; domains that exist
-    only inside a network are fine.
+    An international domain gets its ASCII form. Raises ValueError for anything but one mailbox, and for a part before
+    the @ that is not ASCII. Only syntax is checked and nothing looked up; domains that exist only inside a network are
+    fine.
     """
     import email_validator  # not needed where no mail is sent
 
@@ -127,9 +128,9 @@ class Outbox:
         self._thread: threading.Thread | None = None
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Queue `work` for the thread, to be done in the language of now, and return True without waiting for it.
+        """Queue `work` for the thread, to be done in the present language, and return True without waiting for it.
 
-        The thread starts with the first piece. If `capacity` pieces are waiting already, drops it and returns False.
+        If `capacity` pieces are waiting already, drops it and returns False.
         """
         with self._starting:
             if self._thread is None:

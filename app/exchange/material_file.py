@@ -52,7 +52,8 @@ def settings_in_file(text: str) -> dict[str, Any]:
 def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
     """The worksheet or exit ticket that a file holds, under this key; `library` has the models that it may name.
 
-    A file with an instruction and no topic is an exit ticket. Raises MaterialFileError, which has every problem.
+    A file with an instruction and no topic is an exit ticket, any other a worksheet. Raises MaterialFileError, which
+    has every problem with its line; if the file is not TOML, only that.
     """
     settings = settings_in_file(text)
     if "instruction" in settings and "topic" not in settings:
@@ -67,11 +68,10 @@ def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
 
 
 def _about_imported(settings: Mapping[str, Any], error: SettingError) -> SettingError:
-    """Return the error, or one that says where to import the model if it has the name of an imported one.
+    """The error; one about the setting "model" is replaced if the model's name there begins with "cfg-".
 
-    It is replaced if it is about the setting "model" and the model's name there begins with "cfg-", whatever it said.
-    No models are looked up: a model that exists but cannot be used gets the same sentence. The name is cut to 30
-    characters.
+    Such models are imported ones, and the new sentence says where to import this one, its name cut to 30 characters. No
+    models are looked up: a model that exists but cannot be used gets the same sentence.
     """
     name = settings.get(error.setting)
     if error.setting != "model" or not isinstance(name, str) or not name.startswith("cfg-"):

@@ -48,7 +48,8 @@ def write_toml(settings: Mapping[str, Any]) -> str:
 def read_toml(text: str) -> dict[str, Any]:
     """The settings in the text of a TOML file.
 
-    Raises TomlError for a text that is not TOML, and for more than MAX_TOML_BYTES, MAX_SETTINGS or _MAX_DOTS.
+    Raises TomlError for a text that is not TOML, for more than MAX_TOML_BYTES or MAX_SETTINGS, and for more than
+    _MAX_DOTS dots in a key or value.
     """
     if len(text.encode(errors="replace")) > MAX_TOML_BYTES:
         raise TomlError(_("The file has more than {most:,} bytes: make it shorter.").format(most=MAX_TOML_BYTES))
@@ -84,8 +85,10 @@ def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int 
 def lines_of_settings(text: str) -> dict[SettingPath, int]:
     """The line, from 1, of every setting and table of a TOML text; nothing inside of a value has one.
 
-    Of a text that is not TOML it has those before the first mistake. Raises ValueError for a key or value with more
-    than _MAX_DOTS dots, and TomlError for more than MAX_SETTINGS.
+    A setting of the second [[questions]] has the path ("questions", 1, "text"), and the list itself the line of its
+    first table. Of the dotted key a.b both "a" and "a.b" have a line. Of a text that is not TOML it has those before
+    the first mistake. Raises ValueError for a key or value with more than _MAX_DOTS dots, and TomlError for more than
+    MAX_SETTINGS.
     """
     lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
     table: SettingPath = ()
@@ -155,7 +158,8 @@ def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> Set
 
 
 def _end_of_value(text: str, position: int) -> int:
-    """Where the value ends that begins at `position`: the end of a line, outside of all brackets and strings.
+    """Where the value ends that begins at `position`: the end of a line, outside of all brackets and strings, or the
+    end of the text.
 
     -1 if it has more than _MAX_DOTS dots outside of strings.
     """

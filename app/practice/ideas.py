@@ -74,8 +74,8 @@ def _distinguishable(problem: Problem) -> frozenset[str]:
 def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
     """For each misconception that was held and not avoided since, how many sheets it has waited; longest first.
 
-    It has waited since the last sheet that could show it, or since it was held if none could: 1 is the last sheet.
-    Ties go to those that this sheet was diagnosed with.
+    It has waited since the last sheet that could show it unmistakably, or since it was held if none could: 1 is the
+    last sheet. Of equal ones those come first that were diagnosed on that sheet, not just left in doubt.
     """
     # For each, the turn of the last sheet that could show it, and whether that sheet left it in doubt without its being
     # diagnosed.

@@ -70,10 +70,10 @@ class PracticeLevel:
     topic: str
     worksheets: tuple[str, ...]
     dealt: tuple[str, ...]
-    has_both_kinds: bool = False
-    steps: tuple[LevelStep, ...] = ()
-    after: tuple[str, ...] = ()
-    begins_whole: bool = False
+    has_both_kinds: bool
+    steps: tuple[LevelStep, ...]
+    after: tuple[str, ...]
+    begins_whole: bool
 
     @property
     def about_latent_attention(self) -> bool:
@@ -83,11 +83,6 @@ class PracticeLevel:
     def is_open(self, passed: Collection[str]) -> bool:
         """Whether all levels that come before it are among those passed."""
         return all(key in passed for key in self.after)
-
-
-def level_key(worksheet: Worksheet) -> str:
-    """The key of a worksheet's level: its topic, and "-latent" if a row asks for it."""
-    return f"{worksheet.topic}{LATENT_SUFFIX if 'latent' in worksheet.rows else ''}"
 
 
 def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[PracticeLevel, ...]:
@@ -102,14 +97,15 @@ def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[Prac
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
-    """The levels that have some of these worksheets, in the order of LEVELS.
+    """The levels that `practice_levels` gives for these worksheets; remembered, since every page of practice asks.
 
-    Worksheets with tokens as columns are left out, and those of the library with a sentence for a real head.
+    A worksheet's level is that of its topic, or the topic's "-latent" level if the worksheet has a row "latent".
     """
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
         if worksheet.tokens_are == "rows" and (worksheet.is_own or not worksheet.sentence):
-            by_level.setdefault(level_key(worksheet), []).append(worksheet)
+            key = f"{worksheet.topic}{LATENT_SUFFIX if 'latent' in worksheet.rows else ''}"
+            by_level.setdefault(key, []).append(worksheet)
     return tuple(
         PracticeLevel(
             spec.key,
@@ -132,11 +128,10 @@ def _dealt(worksheets: Sequence[Worksheet], in_letters: bool) -> Sequence[Worksh
 
 
 def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -> Iterator[LevelStep]:
-    """The steps of a level with these worksheets: those of the table, then each worksheet that a course wrote, as a
-    whole.
+    """The steps of a level with these worksheets: those of `spec`, then each worksheet that a course wrote, as a whole.
 
-    A step of the table is dealt from the library's worksheets that ask for more than half of its rows, and left out
-    without one.
+    A step of `spec` is dealt from those of the library's worksheets that ask for more than half of its rows, cut to
+    these rows, of the kind that `in_letters` says if there are any (see `_dealt`). Without one it is left out.
     """
     ours = [sheet for sheet in worksheets if not sheet.is_own]
     for rows in spec.steps if ours else ():
@@ -146,7 +141,7 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -
 
 
 def _present(keys: tuple[str, ...], library_has: Collection[str]) -> Iterator[str]:
-    """The levels among `keys` that the library has; each of the others is replaced by those that it comes after."""
+    """The levels among `keys` that the library has; each other one is replaced by those it comes after, and so on."""
     for key in keys:
         if key in library_has:
             yield key

@@ -9,7 +9,7 @@ from typing import Literal
 from app.practice.ideas import SHEETS_TO_SOLID, GroupState
 from app.practice.levels import PracticeLevel
 from app.practice.record import PracticeRecord
-from app.practice.scheduler import LevelProgress, NextReason, NextSheet, Practice
+from app.practice.scheduler import NextReason, NextSheet, Practice
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
@@ -34,8 +34,8 @@ class LevelView:
     """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done.
 
     can_test_out: whether one longer sheet shows that it is known already. missed: the names of the ideas that were
-    missed on it and wait. before: the levels to pass first, if it is closed,
-    with their numbers, as names have commas: "7. Scale, mask, softmax".
+    missed on it and wait. before: the levels to pass first that are not passed yet, with their numbers, as names have
+    commas: "7. Scale, mask, softmax".
     """
 
     number: int
@@ -83,8 +83,9 @@ def practice_panel(
 ) -> PracticePanel:
     """The panel around a sheet: its level, how far it is to the next, and the state of every group.
 
-    `after` is the record with the result of this sheet, or `record` if there is none to count yet. The panel says why
-    this sheet comes only if it is the one that the record asks for.
+    `after` is the record with the result of this sheet, or `record` if there is none to count yet; level and groups are
+    shown as they are then. The panel says why this sheet comes only if it is the one that `record` asks for, and names
+    the level that follows only if the result passes this one and not every level is passed.
     """
     practice, following = Practice(library, record), Practice(library, after)
     level = next(view for view in level_views(following) if view.key == practice.level.key)
@@ -101,7 +102,7 @@ def practice_panel(
 
 def level_views(practice: Practice) -> tuple[LevelView, ...]:
     """Every level of the library with the record's progress, the lowest first."""
-    return tuple(_level_view(practice, *each) for each in enumerate(practice.progress(), first_number(practice)))
+    return tuple(_level_view(practice, level) for level in practice.levels)
 
 
 def first_number(practice: Practice) -> int:
@@ -109,31 +110,34 @@ def first_number(practice: Practice) -> int:
     return 0 if TOPICS[practice.levels[0].topic].in_steps else 1
 
 
-def _level_view(practice: Practice, number: int, progress: LevelProgress) -> LevelView:
-    """The view of level `number`; "current" for the record's level, unless all are passed."""
-    wording, level = practice.library.wording, progress.level
-    state: LevelState = "passed" if progress.passed else "closed" if progress.before else "open"
+def _level_view(practice: Practice, level: PracticeLevel) -> LevelView:
+    """The view of a level: "current" for the record's level, unless all are passed; else "passed", else "closed" as
+    long as levels are to be passed before it, else "open".
+
+    All steps of a passed level count as done.
+    """
+    wording, passed, first = practice.library.wording, practice.record.passed, first_number(practice)
+    before = [each for each in practice.levels if each.key in level.after and each.key not in passed]
+    state: LevelState = "passed" if level.key in passed else "closed" if before else "open"
     return LevelView(
-        number=number,
+        number=first + practice.levels.index(level),
         key=level.key,
         name=level_name(wording, level),
         chapter=CHAPTERS[TOPICS[level.topic].subject],
-        state="current" if progress.current and not practice.all_passed else state,
-        done=progress.steps_done,
+        state="current" if level == practice.level and not practice.all_passed else state,
+        done=len(level.steps) - (0 if level.key in passed else len(practice.steps_left(level))),
         needed=len(level.steps),
         can_test_out=not TOPICS[level.topic].in_steps,
-        missed=tuple(wording.misconception_groups[group].name for group in progress.missed),
+        missed=tuple(wording.misconception_groups[group].name for group in practice.groups_missed_on(level)),
         before=tuple(
-            _("{number}. {level}").format(
-                number=first_number(practice) + practice.levels.index(each), level=level_name(wording, each)
-            )
-            for each in progress.before
+            _("{number}. {level}").format(number=first + practice.levels.index(each), level=level_name(wording, each))
+            for each in before
         ),
     )
 
 
 def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
-    """Every group of misconceptions with its state, in catalogue order."""
+    """Every group of misconceptions with its state, also in a word ("learning" for "growing"), in catalogue order."""
     names = practice.library.wording.misconception_groups
     words: dict[GroupState, str] = {
         "new": _("new"),
@@ -147,7 +151,7 @@ def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
 
 
 def level_name(wording: Wording, level: PracticeLevel) -> str:
-    """The name of a level: that of its topic, and whether it is about latent attention."""
+    """The name of a level: that of its topic, with "with latent attention" added for a level about that."""
     name = wording.topics[level.topic].name
     return _("{level}, with latent attention").format(level=name) if level.about_latent_attention else name
 

@@ -100,8 +100,9 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
 def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | None:
     """What these answers show: the sheet right, or the diagnosed misconceptions and the groups left in doubt.
 
-    A group is in doubt if the sheet tests a misconception of it that the answers do not avoid, in all its ways taken
-    together, and none of the group was diagnosed. None if no answer could be read.
+    A group is in doubt if the sheet tests a misconception of it that the answers do not avoid (see `_is_avoided`), and
+    none of the group was diagnosed. Misconceptions that the worksheet's author described are left out. None if no
+    answer could be read.
     """
     report = grade(variant, answers)
     if not report.has_readable_answer:
@@ -124,7 +125,11 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
 
 
 def _is_avoided(ways: Sequence[Expectation], values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
-    """Whether no box has a number of a misconception's `ways`, and at least half of the boxes they change are right."""
+    """Whether answers avoid a misconception, given every way in which it may fill in the sheet.
+
+    That is so if no box has the number that one of the `ways` gives for it, and at least half of the boxes that any of
+    them changes are right.
+    """
     as_predicted = any(values.get(blank) == number for way in ways for blank, number in way.wrong_answers.items())
     changed = {blank for way in ways for blank in way.wrong_answers}
     return not as_predicted and 2 * len(changed.intersection(right)) >= len(changed)
@@ -146,8 +151,12 @@ def write_record(record: PracticeRecord) -> str:
 
 
 def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRecord], str] = write_record) -> str:
-    """The record written by `write` in at most `most` characters, without its oldest results if it would have more."""
-    while len(text := write(record)) > most:
+    """The record written by `write`, without as many of its oldest results as it takes to have at most `most`
+    characters.
+
+    Results go a tenth at a time. A record that is longer without any is written as it is: only a forged one is.
+    """
+    while len(text := write(record)) > most and record.results:
         record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
     return text
 

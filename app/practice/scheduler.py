@@ -58,22 +58,6 @@ class NextSheet:
 
 
 @dataclass(frozen=True)
-class LevelProgress:
-    """How far a record is with one level: how many of its steps were right, and what else keeps it from being passed.
-
-    missed: the misconception groups to look at again that were last missed on its sheets. before: the levels that must
-    be passed before this one opens.
-    """
-
-    level: PracticeLevel
-    steps_done: int
-    passed: bool
-    current: bool
-    missed: tuple[str, ...]
-    before: tuple[PracticeLevel, ...]
-
-
-@dataclass(frozen=True)
 class Practice:
     """A library and a record, with what both together say; raises RecordError without a worksheet to practise on."""
 
@@ -95,7 +79,7 @@ class Practice:
 
     @cached_property
     def level(self) -> PracticeLevel:
-        """The record's level; the next one to pass if the record names none, or one that is not open."""
+        """The record's level; the first that `level_after` finds if the record names none, or one that is not open."""
         named = next((level for level in self.open_levels if level.key == self.record.level), None)
         return named or level_after(self.levels, self.record.passed, None)
 
@@ -125,8 +109,8 @@ class Practice:
 
         One to test out with goes before all others, and one that comes back to a held misconception before a new one of
         the record's level. Once all levels are passed and the record is at the last one, every new sheet is of a random
-        level. The reason is "first" for the first sheet of all, "step" for the first of a level after a right one, else
-        "more".
+        level. For a new sheet of the record's level, the reason is "first" if no sheet of the record still opens,
+        "step" if none was of this level and the last one was right, else "more".
         """
         if self.record.testing:
             return NextSheet(_hardest_sheet(self), self.level, "test")
@@ -158,8 +142,9 @@ class Practice:
     def after(self, result: SheetResult) -> PracticeRecord:
         """The record with one more result and its draw counted, and its level passed if this sheet ends it.
 
-        A level ends once no step is left and nothing that was missed on it waits, or with a right test-out. Testing
-        ends with its sheet, right or wrong. Only the last MAX_RESULTS results are kept.
+        A level ends once no step is left and nothing that was missed on it waits (`has_missed`), or with a right
+        test-out; the record is then at the level of `level_after`. Testing ends with its sheet, right or wrong. Only
+        the last MAX_RESULTS results are kept.
         """
         results = (*self.record.results, result)[-MAX_RESULTS:]
         record = replace(self.record, drawn=self.record.next_draw, testing=False, results=results)
@@ -176,32 +161,11 @@ class Practice:
         waiting = [key for key in self.waiting if key in held]
         return any(_sheet_of_level_showing(self, each, [key]) for key in waiting for each in self.open_levels)
 
-    def progress(self) -> tuple[LevelProgress, ...]:
-        """How far the record is with each level."""
-        return tuple(self._progress_with(level) for level in self.levels)
-
-    def _progress_with(self, level: PracticeLevel) -> LevelProgress:
-        """The progress with one level; if it was passed, all of its steps count as done.
-
-        It lists the groups to look at again that were last missed on a sheet of this level, and the levels still to be
-        passed before it.
-        """
-        passed = level.key in self.record.passed
-        done = len(level.steps) if passed else len(level.steps) - len(self.steps_left(level))
-        groups_again = (group for group, state in self.groups.items() if state == "again")
-        missed = tuple(group for group in groups_again if self._last_missed_on(group, level))
-        before = (each for each in self.levels if each.key in level.after and each.key not in self.record.passed)
-        return LevelProgress(level, done, passed, level == self.level, missed, tuple(before))
-
-    def _last_missed_on(self, group: str, level: PracticeLevel) -> bool:
-        """Whether the last sheet on which a misconception group was missed is of this level."""
-        last = next((sheet for sheet in reversed(self.past) if sheet.missed(group)), None)
-        return last is not None and self.is_of(last, level)
-
-
-def record_result(library: Library, record: PracticeRecord, result: SheetResult) -> PracticeRecord:
-    """The record with one more result; see `Practice.after`."""
-    return Practice(library, record).after(result)
+    def groups_missed_on(self, level: PracticeLevel) -> tuple[str, ...]:
+        """The misconception groups in state "again" whose last sheet on which they were missed is of this level."""
+        again = [group for group, state in self.groups.items() if state == "again"]
+        missed_last = {group: next(each for each in reversed(self.past) if each.missed(group)) for group in again}
+        return tuple(group for group, sheet in missed_last.items() if self.is_of(sheet, level))
 
 
 def record_with_sheet(
@@ -209,9 +173,9 @@ def record_with_sheet(
 ) -> PracticeRecord:
     """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
 
-    For a sheet that is in the record already, and so comes again, only the last attempt counts. Without any readable
-    answer, the sheet is skipped. A sheet in steps is there to be got right in the end: it is skipped unless the last
-    attempt is all right.
+    For a sheet with a result in the record already, which so comes again, and for a sheet in steps, only the last
+    attempt counts. Without any readable answer the sheet is skipped: only the draw is counted. So is a sheet in steps
+    unless the attempt is all right, since it is there to be got right in the end.
     """
     is_in_steps = TOPICS[variant.worksheet.topic].in_steps
     if is_in_steps or any(result.code == variant.code for result in record.results):
@@ -219,11 +183,11 @@ def record_with_sheet(
     result = sheet_result(variant, first_readable_answers(variant, reversed(attempts)))
     if result is None or (is_in_steps and not result.right):
         return record.after_skipping()
-    return record_result(library, record, result)
+    return Practice(library, record).after(result)
 
 
 def counts(library: Library, record: PracticeRecord, variant: Variant) -> bool:
-    """Whether a sheet counts for a record: the sheet that comes next, and any sheet in steps that is not in it yet."""
+    """Whether a sheet counts for a record: the sheet that comes next, and any sheet in steps without a result in it."""
     is_known = any(result.code == variant.code for result in record.results)
     is_in_steps = TOPICS[variant.worksheet.topic].in_steps
     return (is_in_steps and not is_known) or next_sheet(library, record).variant == variant
@@ -235,11 +199,11 @@ def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
 
 
 def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
-    """The next sheet of a level: of the first step that is left, or of all steps once none is; or one to begin with.
+    """The next sheet of a level: of the first step that is left, or, once none is, of steps from a random one on.
 
-    A level that begins whole begins with a whole worksheet. If a step's only sheet was the last one, it is of another
-    step, or of the open level nearest above, then below, that has another sheet. The last sheet comes again only if
-    there is no other.
+    A level that begins whole begins with one of its whole worksheets. If a step has no sheet but the last one, the next
+    step is taken; after the level's steps those of the open levels above it, then those below, nearest first. The last
+    sheet comes again only if there is no other.
     """
     if level.begins_whole and not any(practice.is_of(sheet, level) for sheet in practice.past):
         return next(_sheets_of(practice, level.dealt))
@@ -256,9 +220,11 @@ def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
 
 
 def _hardest_sheet(practice: Practice) -> Variant:
-    """The sheet to test out of the level with: of whole ones, that on which the most misconceptions show.
+    """The sheet to test out of the record's level with.
 
-    Of equal ones it is that with the most boxes. It is not the last sheet, unless there is no other.
+    Of each worksheet that practice deals on that level SEEDS_TRIED random sheets are drawn. It is that on which the
+    most misconceptions show unmistakably; of equal ones, that with the most boxes. It is not the last sheet of the
+    record, unless no other was drawn.
     """
     drawn = [
         practice.library.seeded(key, _random_number(practice.record, f"{key}/{turn}"))
@@ -270,11 +236,12 @@ def _hardest_sheet(practice: Practice) -> Variant:
 
 
 def _sheet_coming_back(practice: Practice) -> NextSheet | None:
-    """A sheet that shows a misconception waiting to be repeated; None if none waits, or no sheet shows it for now.
+    """A sheet that shows the misconception that has waited longest to be repeated; None if none waits.
 
-    It is one of the record's level if there is one. Other open levels, from the nearest lower one down and then
-    upwards, are tried only if the last sheet was of the record's level, so that a level just chosen comes at least
-    every other time, or if a misconception has waited SHEETS_BEFORE_OTHER_LEVELS sheets already.
+    None, too, if no sheet shows it for now. It is one of the record's level if there is one. Other open levels, from
+    the nearest lower one down and then upwards, are tried only if the last sheet was of the record's level, so that a
+    level just chosen comes at least every other time, or if a misconception has waited SHEETS_BEFORE_OTHER_LEVELS
+    sheets already.
     """
     waiting = practice.waiting
     if not waiting:
@@ -292,9 +259,9 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
 def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: Sequence[str]) -> Variant | None:
     """A sheet of the level that shows `waiting[0]`, and if possible the later ones too; None if no sheet shows it.
 
-    None, too, if the level's topic cannot show `waiting[0]`, or is in steps. Sheets of the level's steps are
-    tried first, then its whole worksheets, which have more boxes. Both come before new sheets with any other model of
-    these worksheets, where only `waiting[0]` counts.
+    None, too, if the level's topic cannot show `waiting[0]`, or is in steps. Sheets of the level's steps are tried
+    first, then the whole worksheets that practice deals, which have more boxes. Both come before new sheets with any
+    other model of these worksheets, where only `waiting[0]` counts.
     """
     if level.topic not in _TOPICS_OF[waiting[0]] or TOPICS[level.topic].in_steps:
         return None
@@ -308,9 +275,10 @@ def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: S
 
 
 def _other_model_showing(practice: Practice, worksheets: Iterable[str], misconception: str) -> Variant | None:
-    """A new sheet of these worksheets that shows the misconception, of any of the models that they may draw.
+    """A sheet of these worksheets, not in the record yet, that shows the misconception, with any model they may draw.
 
-    Some show on few models, such as those whose config states the head dimension. None if no draw shows it.
+    Some show on few models, such as those whose config states the head dimension. Each worksheet is drawn SEEDS_TRIED
+    times with each model; None if no draw shows it.
     """
     library, codes = practice.library, {sheet.result.code for sheet in practice.past}
     models = [(key, model) for key in worksheets for model in library.worksheet(key).models]
@@ -357,10 +325,10 @@ def _sheets_of(practice: Practice, worksheets: Sequence[str]) -> Iterator[Varian
 
 
 def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]:
-    """The worksheets from a random one on, starting over at the end; whole ones by their rows, after parts, fewest
-    first.
+    """The keys of the worksheets in the order in which they are tried: parts first, then whole ones, fewest rows first.
 
-    The worksheet of the last sheet comes last.
+    Equal ones keep their order from a random one on, starting over at the end. The worksheet of the last sheet, and its
+    parts, come last.
     """
     last = practice.past[-1].variant.worksheet.whole if practice.past else ""
     begin = _random_number(practice.record, "sheet") % max(1, len(worksheets))
@@ -370,7 +338,10 @@ def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]
 
 
 def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) -> Variant:
-    """The first sheet of SEEDS_TRIED random seeds whose code is not in `codes`, else the one met longest ago."""
+    """The first sheet of SEEDS_TRIED random seeds whose code is not in `codes`, else the one met longest ago.
+
+    `codes` are those of the past sheets, oldest first.
+    """
     drawn = dict[str, Variant]()
     for turn in range(SEEDS_TRIED):
         sheet = practice.library.seeded(worksheet, _random_number(practice.record, f"{worksheet}/{turn}"))

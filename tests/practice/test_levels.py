@@ -13,7 +13,7 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import Confusion, cannot_tell_apart
 from app.practice.levels import check_levels, level_after, practice_levels
 from app.practice.record import PracticeRecord, SheetResult
-from app.practice.scheduler import Practice, record_result
+from app.practice.scheduler import Practice
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.topics.registry import LEVELS, TOPICS
@@ -128,7 +128,7 @@ def test_no_level_asks_twice_for_the_same_answers(in_letters: bool) -> None:
     while not Practice(LIBRARY, record).all_passed:
         coming = Practice(LIBRARY, record).coming
         way.append((coming.level.key, answers(coming.variant)))
-        record = record_result(LIBRARY, record, SheetResult(coming.variant.code, True))
+        record = Practice(LIBRARY, record).after(SheetResult(coming.variant.code, True))
     assert len(set(way)) == len(way)
 
 

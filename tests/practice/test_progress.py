@@ -8,7 +8,7 @@ from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
 from app.practice.levels import practice_levels
 from app.practice.progress import group_views, level_name, level_views, practice_panel
 from app.practice.record import PracticeRecord, SheetResult
-from app.practice.scheduler import Practice, next_sheet, record_result
+from app.practice.scheduler import Practice, next_sheet
 from tests.helpers.shipped import LIBRARY
 
 STEPS, FIRST, *LATER = practice_levels(LIBRARY)
@@ -18,7 +18,7 @@ NEW = PracticeRecord(3, passed=(STEPS.key,))
 def after_right_sheets(record: PracticeRecord, count: int) -> PracticeRecord:
     """The record after so many sheets in a row that were right."""
     for _ in range(count):
-        record = record_result(LIBRARY, record, SheetResult(next_sheet(LIBRARY, record).variant.code, right=True))
+        record = Practice(LIBRARY, record).after(SheetResult(next_sheet(LIBRARY, record).variant.code, right=True))
     return record
 
 

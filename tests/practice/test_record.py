@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from app.practice.record import (
     PracticeRecord,
     RecordError,
+    SheetResult,
     read_record,
     write_record,
+    write_within,
 )
 from app.practice.scheduler import next_sheet
 from tests.helpers.practice_records import CODES, KEYS, STARTS, records
@@ -23,6 +26,18 @@ from tests.helpers.shipped import LIBRARY
 def test_a_record_is_read_as_it_was_written(record: PracticeRecord) -> None:
     """Nothing is lost on the way through JSON."""
     assert read_record(write_record(record)) == record
+
+
+def test_a_record_that_is_too_long_without_results_is_still_written() -> None:
+    """A forged cookie with long names of passed levels must not keep a thread busy for ever."""
+    forged = PracticeRecord(1, results=(SheetResult(CODES[0], right=True),) * 3, passed=("é" * 60, "è" * 60))
+    tries = iter(range(10))
+
+    def write(record: PracticeRecord) -> str:
+        next(tries)
+        return write_record(record)
+
+    assert write_within(forged, 100, write) == write_record(replace(forged, results=()))
 
 
 garbage = st.recursive(

@@ -21,7 +21,7 @@ from app.practice.record import (
     sheet_result,
     write_record,
 )
-from app.practice.scheduler import NextSheet, Practice, next_sheet, record_result, record_with_sheet
+from app.practice.scheduler import NextSheet, Practice, next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.beginners import typed_texts, writable_sheets
@@ -62,7 +62,7 @@ def practise(
         coming = next_sheet(LIBRARY, record)
         result = sheet_result(coming.variant, student(coming.variant))
         assert result is not None
-        record = record_result(LIBRARY, record, result)
+        record = Practice(LIBRARY, record).after(result)
         yield coming, result, record
 
 
@@ -289,4 +289,4 @@ def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
         next_sheet(Library(with_columns, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))
     one = Library({"count-bert-base": LIBRARY.worksheets["count-bert-base"]}, LIBRARY.models, LIBRARY.wording)
     only = next_sheet(one, PracticeRecord(1)).variant
-    assert next_sheet(one, record_result(one, PracticeRecord(1), SheetResult(only.code, True))).variant == only
+    assert next_sheet(one, Practice(one, PracticeRecord(1)).after(SheetResult(only.code, True))).variant == only

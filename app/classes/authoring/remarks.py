@@ -1,4 +1,4 @@
-"""What the checker says of a worksheet while it is written, and what would mend it."""
+"""What the checker says of a worksheet while it is written, and what would fix it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Remark:
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
     """Everything the checker finds on a worksheet with its default model and length, what matters first.
 
-    The library must hold the worksheet's models; it need not hold the worksheet.
+    A remark matters if its author can fix the finding, or should describe it as a misconception. Sentences have the
+    names of misconceptions, not their keys. The library must hold the worksheet's models; it need not hold the
+    worksheet.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
@@ -62,10 +64,11 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """The buttons that would fix a finding; there are none for the kinds of findings that are not named here.
+    """The button that would fix a finding, if there is one.
 
-    A number of tokens is not proposed for a sheet with a sentence, and the automatic title only if the finding then
-    goes.
+    The first that applies: another number of tokens, unless the sheet has a sentence, which has its own; a hidden fact
+    stated again; no rounding allowed; the first author's misconception that the finding names removed; the automatic
+    title, if the finding then goes.
     """
     sheet = variant.worksheet
     if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given
@@ -75,8 +78,9 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
     elif finding.kind == "tolerates":
         yield Proposal(_("Allow no rounding"), "set tolerance 0")
     elif finding.kind in ("author", "must-author"):
-        held = [each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message]
-        yield from (Proposal(_("Remove “{name}”").format(name=name), f"forget {name}") for name in held[:1])
+        held = (each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message)
+        if name := next(held, ""):
+            yield Proposal(_("Remove “{name}”").format(name=name), f"forget {name}")
     elif finding.kind == "wording":
         title = automatic_title(library, sheet.topic, sheet.model)
         renamed = replace(variant, worksheet=replace(sheet, title=title))

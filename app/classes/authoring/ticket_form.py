@@ -70,19 +70,21 @@ class TicketTexts:
 
 def texts_of_ticket(ticket: Ticket) -> TicketTexts:
     """The texts that show a ticket in the form; `ticket_settings` gives its settings back."""
-    questions = tuple(map(_fields_of_question, ticket.questions))
+    questions = list[QuestionFields]()
+    for each in ticket.questions:
+        first, last = each.labels or ("", "")
+        options = "\n".join(each.options)
+        questions.append(QuestionFields(each.key, each.text, each.kind, options, first, last, each.required))
     pick = str(ticket.pick_at_least or "")
-    return TicketTexts(ticket.title, ticket.instruction, pick, ticket.anonymous, questions)
-
-
-def _fields_of_question(question: TicketQuestion) -> QuestionFields:
-    first, last = question.labels or ("", "")
-    options = "\n".join(question.options)
-    return QuestionFields(question.key, question.text, question.kind, options, first, last, question.required)
+    return TicketTexts(ticket.title, ticket.instruction, pick, ticket.anonymous, tuple(questions))
 
 
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
-    """The settings of a ticket file; a new question gets a key from its text, which it keeps when the text changes."""
+    """The settings of a ticket file, unchecked; an empty `pick_at_least` is 0.
+
+    A new question gets a key from its text that no other question has, and keeps it when the text changes. Only a scale
+    has labels, and only a question that asks to choose has options.
+    """
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
     for question in texts.questions:
@@ -90,7 +92,13 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
         if key.startswith(NEW_QUESTION):
             key = free_key(derived_key(question.text), keys)
             keys.add(key)
-        questions.append({"key": key, **_question_settings(question)})
+        settings: dict[str, Any] = {"key": key, "text": question.text, "kind": question.kind}
+        settings["required"] = question.required
+        if question.kind == "scale":
+            settings["labels"] = [question.first, question.last]
+        if question.kind in ("choose-one", "choose-several"):
+            settings["options"] = question.option_lines
+        questions.append(settings)
     return {
         "title": texts.title,
         "instruction": texts.instruction,
@@ -100,18 +108,12 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
     }
 
 
-def _question_settings(question: QuestionFields) -> dict[str, Any]:
-    """The settings of a question: labels only for a scale, options only for one that asks to choose."""
-    settings: dict[str, Any] = {"text": question.text, "kind": question.kind, "required": question.required}
-    if question.kind == "scale":
-        settings["labels"] = [question.first, question.last]
-    if question.kind in ("choose-one", "choose-several"):
-        settings["options"] = question.option_lines
-    return settings
-
-
 def field_of_error(texts: TicketTexts, error: SettingError) -> str:
-    """The name of the form's field that an error of `ticket_of_settings` is about, such as "options.why"."""
+    """The name of the form's field that an error of `ticket_of_settings` is about.
+
+    Of a question it is the part's field and the question's name: "options.why", "kind.why", and for labels "first.why"
+    or "last.why"; "text.why" for its key, for the question as a whole and for any other part. Else it is the setting.
+    """
     setting, *path = error.path
     if setting != "questions" or not path:
         return str(setting)
@@ -139,7 +141,10 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
-    """The question cut to what a ticket may hold; an unknown kind is "text", an empty text "…"."""
+    """The question cut to what a ticket may hold; an unknown kind is "text", an empty text "…".
+
+    It has options only if it asks to choose, and labels only if it is a scale.
+    """
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
     labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()
@@ -154,9 +159,11 @@ def _draft_question(question: QuestionFields) -> TicketQuestion:
 
 
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
-    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the field that gets the focus.
+    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element that gets the focus.
 
-    Any other action changes nothing, nor does adding beyond MAX_TICKET_QUESTIONS or moving the first question up.
+    That is the text of the question added; after a removal that of the question before it (or the first), or the
+    button "do-add" if none is left; else the button that was pressed. Any other action changes nothing, nor does adding
+    beyond MAX_TICKET_QUESTIONS, moving the first question up or the last one down.
     """
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]
@@ -176,7 +183,11 @@ def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
 
 
 def ticket_lines(ticket: Ticket) -> list[str]:
-    """What a ticket holds in lines of text, by which two versions are compared."""
+    """What a ticket holds in lines of text, by which two versions are compared.
+
+    Title, instruction, the rule about how many to pick if there is one, whether it is anonymous, and a line for each
+    question: its number and text, and in brackets kind, options, labels and whether it is required.
+    """
     rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
     lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]
     for number, question in enumerate(ticket.questions, 1):

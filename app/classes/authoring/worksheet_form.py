@@ -132,7 +132,10 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
 
 
 def automatic_title(library: Library, topic: str, model: str) -> str:
-    """The title of a worksheet that was given none, such as "One head of LLaMA 7B"; "" for an unknown name."""
+    """The title of a worksheet that was given none, such as "One head of LLaMA 7B", cut to MAX_SHORT_TEXT characters.
+
+    "" for an unknown topic or model.
+    """
     words, known = library.wording.topics.get(topic), library.models.get(model)
     if known is None or words is None:
         return ""
@@ -199,7 +202,8 @@ def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
 def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     """The settings that the texts mean, named as in a worksheet file; raises WorksheetFormError.
 
-    An empty title is replaced by the automatic one.
+    An empty title is replaced by the automatic one, or "Worksheet". Caption and reason of a bug are left out if the
+    topic has no bugs.
     """
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
@@ -297,14 +301,16 @@ def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
 
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
-    """The misconceptions with any text; raises WorksheetFormError for too many, empty ones included, or a bad one."""
+    """The misconceptions with any text; raises WorksheetFormError for too many, empty ones included, and for one that
+    `_misconception` refuses.
+    """
     if len(texts) > MAX_AUTHOR_MISCONCEPTIONS:
         sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_AUTHOR_MISCONCEPTIONS)
         raise WorksheetFormError("misconceptions", sentence)
     misconceptions = [
         _misconception(each, f"misconceptions.{at}")
         for at, each in enumerate(texts)
-        if not is_empty_misconception(each)
+        if each.name or each.boxes or each.question or each.explanation
     ]
     return _with_keys(misconceptions, "name", AUTHOR_MISCONCEPTION_PREFIX)
 
@@ -324,12 +330,11 @@ def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "
     return [{**entry, "key": entry["key"] or keys[entry[named_by]]} for entry in entries]
 
 
-def is_empty_misconception(texts: MisconceptionTexts) -> bool:
-    return not (texts.name or texts.boxes or texts.question or texts.explanation)
-
-
 def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
-    """The settings of one misconception; raises WorksheetFormError if any part is missing or too long."""
+    """The settings of one misconception, whose fields' names begin with `at`.
+
+    Raises WorksheetFormError for boxes that `_boxes` refuses, and for a part that is missing or too long.
+    """
     boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
     needed = (
         ("name", texts.name, _("Give it a name that a colleague would understand.")),
@@ -374,12 +379,10 @@ def _boxes(text: str, at: str) -> dict[str, str]:
 
 
 def _short(text: str, name: str) -> str:
-    """A text of one line; raises WorksheetFormError for one that is too long."""
     return _at_most(text, name, MAX_SHORT_TEXT)
 
 
 def _markdown(text: str, name: str) -> str:
-    """A text of several lines; raises WorksheetFormError for one that is too long."""
     return _at_most(text, name, MAX_MARKDOWN)
 
 
@@ -419,10 +422,14 @@ def _share(text: str, name: str, highest: float) -> float:
 
 
 def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFormError:
-    """The error of a setting as one of the form's field, whose sentence says "This" in place of the setting's name.
+    """The error of a setting as one of the form's field.
 
-    A known topic that the model cannot have is an error of the model; one in a whole entry of a list, of its first
-    field.
+    The field is named by the setting's path, such as "questions.0.text", with these exceptions: settings of rows are
+    "rows.KEY.points", ".name" or ".hint"; a known topic that the model cannot have is an error of the model; one of a
+    whole question or misconception is of its text or name, and one deeper inside of the field that it is in.
+
+    The sentence begins with "This" in place of the setting's name, and for a box of a misconception with its line. An
+    error of the setting "model" says that the model is no longer here.
     """
     path = error.path
     if error.setting.startswith("row_"):
@@ -451,7 +458,8 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
 def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
     """The texts that show a worksheet in the form; `read_worksheet_form` reads them back.
 
-    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head.
+    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head. Shares
+    are in per cent. Rows that the worksheet could ask for and does not are there, too, not asked.
     """
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {
@@ -474,7 +482,13 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         hidden_facts=worksheet.hidden_facts,
         questions=tuple(QuestionTexts(each.key, each.text, each.model_answer) for each in worksheet.questions),
         misconceptions=tuple(
-            MisconceptionTexts(each.key, each.name, _box_lines(each.boxes), each.question, each.explanation)
+            MisconceptionTexts(
+                each.key,
+                each.name,
+                "\n".join(f"{box} = {formula}" for box, formula in each.boxes.items()),
+                each.question,
+                each.explanation,
+            )
             for each in worksheet.misconceptions
         ),
     )
@@ -491,13 +505,7 @@ def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tu
     )
 
 
-def _box_lines(boxes: Mapping[str, str]) -> str:
-    """The boxes of a misconception, one a line."""
-    return "\n".join(f"{box} = {formula}" for box, formula in boxes.items())
-
-
 def _number_text(number: int | None) -> str:
-    """A whole number as a text; "" for None."""
     return "" if number is None else str(number)
 
 

@@ -59,7 +59,10 @@ def _library_of(source: _Source) -> Library:
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content, made anew; see `library_of`, which caches it."""
+    """The library of an activity with this content, as `library_of` describes it, but made anew each time.
+
+    `library` itself is returned if its wording and models, and the content's worksheets, are all as they were frozen.
+    """
     texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
@@ -75,9 +78,8 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
     """A worksheet as it was frozen, but for the `changed` fields.
 
-    Missing fields get their defaults, and fields that no longer exist are ignored.
-
-    A bug that is in the bank as it was frozen is the bank's, so that the worksheet equals the library's.
+    Missing fields get their defaults, and fields that no longer exist are ignored. A bug that the bank still has as it
+    was frozen is taken from there, so that the worksheet equals the library's.
     """
     values = {**item.worksheet, **changed}
     if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
@@ -121,7 +123,8 @@ def model_snapshot(model: Model) -> Snapshot:
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
     """Add one more model to the newest revision of an activity, since a sheet code has given it to somebody.
 
-    Nothing happens if it is there already, or is an imported one, which stays as long as an attempt has it.
+    Nothing happens if it is there already, if the activity is gone, or if it is an imported one, which the library
+    lacks: that stays as long as an attempt has it.
     """
     if key in activity.content.models or key not in library.models:
         return
@@ -133,13 +136,10 @@ def freeze_model(library: Library, store: Store, activity: Activity, key: str) -
             store.activities.complete(activity.id, activity.revision, completed)
 
 
-def wording_snapshot(wording: Wording) -> Snapshot:
-    """Everything that sheets say."""
-    return Snapshot("wording", wording.text)
-
-
 def _frozen_model(library: Library, key: str, content: str) -> Model:
-    """The model in a snapshot, or the library's object if that is the same; raises ConfigError."""
+    """The model in a snapshot, the library's object if that is the same; raises ConfigError for a config that can no
+    longer be read.
+    """
     today = library.models.get(key)
     if today and model_snapshot(today).content == content:
         return today

@@ -23,10 +23,9 @@ class FrozenRun:
 
 
 def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number: int = 0) -> FrozenRun:
-    """What is stored with a run: its worksheet, sizes, model and sheet number; in an activity also its wording and
-    models.
+    """What is stored with a run: its worksheet, sizes, model and sheet number, and an activity's wording and models.
 
-    Without an activity, in practice, the wording is "", which means the present one.
+    Without an activity, in practice, the wording is "", which means the present one, and the model is the only one.
     """
     model, earlier = model_snapshot(variant.model), activity.content if activity else Content((), None, "")
     models = {**earlier.models, variant.model.key: model.hash}
@@ -37,7 +36,7 @@ def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number:
 
 
 def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet that a run was started on, as it was then."""
+    """The sheet that a run was started on, as it was then; in practice its wording is the present one."""
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
     # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.
     frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)

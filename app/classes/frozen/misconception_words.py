@@ -49,6 +49,7 @@ def misconception_words(
 
     @cache
     def author(key: str) -> AuthorMisconception | None:
+        """The first misconception with this key in `_contents`, None without one; no query for a catalogue's key."""
         if not key.startswith(AUTHOR_MISCONCEPTION_PREFIX):
             return None
         sheets = (worksheet_of(item) for content in _contents(store, activity) for item in content.items)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
 from app.classes.student_sheet import ChosenWorksheet, choice_of, freeze, models_of
@@ -18,8 +17,6 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.store import Activity, Content, FrozenWorksheet, Store
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,10 @@ def offer_of(
 ) -> Offer:
     """What can be chosen for an activity, None for a new one; `library` and `tickets` are the present ones.
 
-    A draft gets everything as it is now. Later, what students have stays, except the worksheets whose keys are in
-    `corrections`, with their present models and wording, and the ticket if `new_ticket`.
+    A draft gets everything as it is now. Later, what students have stays, except the corrected worksheets whose keys
+    are in `corrections`, with their present models, and the ticket if `new_ticket`. The wording is the present one for
+    a draft or if any correction is taken, else the frozen one. What the present library lacks is offered as it was
+    frozen.
     """
     if activity is None:
         return Offer(library, tickets)
@@ -73,24 +72,29 @@ def offer_of(
     ticket_corrected = any(tickets.get(key, each) != each for key, each in stored_tickets.items())
     is_draft = activity.state == "draft"
     taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
-    newer = [key for item in activity.content.items if item.key in taken for key in _models_now(library, item)]
+    newer = {  # models that a corrected worksheet may have, as it was frozen and as it is now
+        key
+        for item in activity.content.items
+        if item.key in taken
+        for key in (*models_of(item), library.worksheets[item.key].model, *library.worksheets[item.key].models)
+    }
     merged = Library(
         {**library.worksheets, **sheets, **{key: library.worksheets[key] for key in taken}},
         {
             **library.models,
             **frozen.models,
-            **(library.models if is_draft else {key: library.models[key] for key in newer}),
+            **{key: model for key, model in library.models.items() if is_draft or key in newer},
         },
         library.wording if is_draft or taken else frozen.wording,
     )
-    offered = _with_gone(tickets, stored_tickets) if is_draft or new_ticket else {**tickets, **stored_tickets}
+    offered = {**tickets, **stored_tickets, **(tickets if is_draft or new_ticket else {})}
     return Offer(merged, offered, activity, corrected, ticket_corrected)
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
     """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
 
-    Unchanged if it is no draft. Raises what `Offer.freeze` raises.
+    An activity that is no draft gives its content, unchanged. Raises what `Offer.freeze` raises.
     """
     content = activity.content
     if activity.state != "draft":
@@ -98,12 +102,6 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
     choices = [choice_of(item) for item in content.items]
     offer = offer_of(library, tickets, store, activity)
     return offer.freeze(choices, content.ticket.key if content.ticket else "")
-
-
-def _models_now(library: Library, item: FrozenWorksheet) -> tuple[str, ...]:
-    """The keys of the library's models that a worksheet of an activity may have, as it was frozen and as it is now."""
-    sheet = library.worksheets[item.key]
-    return tuple(key for key in (*models_of(item), sheet.model, *sheet.models) if key in library.models)
 
 
 def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
@@ -116,16 +114,11 @@ def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorkshe
     )
 
 
-def _with_gone(today: Mapping[str, T], stored: Mapping[str, T]) -> dict[str, T]:
-    """All of `today`, then the entries of `stored` whose keys it lacks."""
-    return {**today, **{key: value for key, value in stored.items() if key not in today}}
-
-
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
     """A worksheet of a content, in the form it had in `before` if it is the same, so that its sheet key stays.
 
-    If its questions stay, but a model has another config now, so that other answers are right, it gets another edition,
-    and with it another sheet key.
+    If one of its models has another snapshot than in `before`, so that other answers may be right, it gets another
+    edition, and with it another sheet key. Any other change keeps the edition that it had, if it had one.
     """
     stored = next((each for each in before.items if each.key == item.key), None)
     if stored is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -20,6 +20,7 @@ from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant
 from app.web.shared.errors import status_of
+from app.web.shared.forms import whole_number
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.request_guard import EMBEDDED_HEADERS
 from app.web.shared.services import Services
@@ -31,18 +32,19 @@ LAYER_WORKSHEET = "layer-of-a-model"  # whose model and length show the heads wh
 
 @dataclass(frozen=True)
 class ExhibitAddress:
-    """Where an exhibit is shown: the name of its page, and what the address says besides the step.
+    """Where an exhibit is shown: the name of its page, what the address says besides the step, and on which page.
 
-    The embeddable page of `show_slide` is `show_embedded_slide`.
+    Every exhibit has two: the embeddable page of `show_slide`, for a frame in another site's page, without the header
+    and the form above the exhibit, is `show_embedded_slide`.
     """
 
     route: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    embedded: bool = False
+    query: Mapping[str, str]
+    embedded: bool
 
     def step(self, number: int) -> str:
         """The address of one step, on the same kind of page."""
-        return url_for(self._embedded_route if self.embedded else self.route, **self.query, step=number)
+        return url_for(self._route_here, **self.query, step=number)
 
     @property
     def page(self) -> str:
@@ -57,12 +59,16 @@ class ExhibitAddress:
     @property
     def here(self) -> str:
         """The address without a query, on the same kind of page: where forms inside the exhibit are sent."""
-        return url_for(self._embedded_route if self.embedded else self.route)
+        return url_for(self._route_here)
 
     @property
     def form(self) -> str:
-        """Where the form above the exhibit is sent."""
+        """The address without a query, never the embeddable page: where the form above the exhibit is sent."""
         return url_for(self.route)
+
+    @property
+    def _route_here(self) -> str:
+        return self._embedded_route if self.embedded else self.route
 
     @property
     def _embedded_route(self) -> str:
@@ -71,11 +77,14 @@ class ExhibitAddress:
 
 @dataclass(frozen=True)
 class ExhibitChooser:
-    """The form of an exhibit: the number of tokens as typed, and why the model or it cannot be shown, if so."""
+    """The form of an exhibit: the number of tokens in its field, and a sentence on what of the address is wrong.
+
+    problem: "" if nothing is. length_is_wrong: whether the sentence is about the number of tokens.
+    """
 
     tokens: str
-    problem: str = ""
-    length_is_wrong: bool = False
+    problem: str
+    length_is_wrong: bool
 
 
 @dataclass(frozen=True)
@@ -105,12 +114,15 @@ class RequestedSheet:
     status: int = 200
 
     def refused(self, problem: str, status: int = 404) -> RequestedSheet:
-        """No sheet, and `problem` instead; unchanged if that is "". An earlier problem keeps sentence and status."""
+        """The request without its sheet, with `problem` and `status` instead; unchanged if `problem` is "".
+
+        If there is a problem already, that one keeps its sentence and its status.
+        """
         return replace(self.but(problem, status), variant=None) if problem else self
 
     def but(self, problem: str, status: int = 422) -> RequestedSheet:
-        """The sheet, with a sentence on a part of the address that could not be followed; unchanged if that is "", or
-        if there is one already.
+        """The request with its sheet, and with `problem` and `status`; unchanged if `problem` is "", or if there is a
+        problem already.
         """
         if not problem or self.chooser.problem:
             return self
@@ -135,10 +147,12 @@ def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
 def requested_sheet(
     request: Request, services: Services, worksheet: Worksheet, library: Library | None = None
 ) -> RequestedSheet:
-    """The worksheet with the address's model and number of tokens, its defaults for those not given.
+    """The sheet of a worksheet with the `model`, `tokens` and `decoded` (decoder tokens) of the address.
 
-    An unknown model, one that the worksheet does not fit, or an impossible length gives no sheet, but a sentence and a
-    status. `library` holds the worksheet; None means the app's.
+    Those that are missing or empty are the worksheet's defaults. An unknown model, one that the worksheet does not fit,
+    or an impossible length gives no sheet, but a sentence and the error's status; the form then has what the address
+    says, except for an unknown model. `library` has the worksheet; None means the app's. A model that was imported is
+    added to it.
     """
     model, tokens = request.query_params.get("model", ""), request.query_params.get("tokens")
     variant, problem, status, length_is_wrong = None, "", 200, False
@@ -161,19 +175,23 @@ def exhibit_page(
     requested: RequestedSheet,
     exhibit: Exhibit | None,
     title: str,
-    address: ExhibitAddress,
+    route: str,
+    query: Mapping[str, str],
 ) -> tuple[ExhibitPage, int]:
     """The part of the page that all exhibits share, and its status; `exhibit` is None if there is none to show.
 
-    A step that does not exist becomes the first, with a sentence.
+    `route` and `query` are those of ExhibitAddress; the page is the embeddable one if its path ends with "/embed". The
+    status is that of `requested`. The address's `step` is shown first. If the exhibit has no such step, it is step
+    1, with a sentence and 422, unless `requested` has a problem already.
     """
     steps = len(exhibit.frames) if exhibit else 0
     text = request.query_params.get("step", "1")
-    step = int(text) if text.isdecimal() and len(text) < 4 else 0
+    step = whole_number(text, 999) or 0
     if not 1 <= step <= steps:
         step = 1
         sentence = _("There is no step “{step}” here: choose one from 1 to {steps}.") if exhibit else ""
         requested = requested.but(sentence.format(step=text[:20], steps=steps))
+    embedded = request.url.path.endswith("/embed")
     page = ExhibitPage(
         title=title,
         exhibit=exhibit,
@@ -182,8 +200,8 @@ def exhibit_page(
         next_step=max(min(step + 1, steps), 1),
         chooser=requested.chooser,
         model_menu=requested.model_menu,
-        address=address,
-        embedded=address.embedded,
+        address=ExhibitAddress(route, query, embedded),
+        embedded=embedded,
         symbols=_symbols(requested.variant) if requested.variant else (),
         site=public_url(request, services.settings),
     )
@@ -191,7 +209,10 @@ def exhibit_page(
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
-    """What sentences write as mathematics: every letter of sheet and hints, each with "_1", and each transposed, Kᵀ."""
+    """What sentences write as mathematics: the letters that the sheet and its hints typeset, and their transposes.
+
+    Every letter is also there with the index 1 in place of its own, as in "K_1".
+    """
     first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
     letters = (*variant.typeset_letters, *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))

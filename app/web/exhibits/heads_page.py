@@ -24,7 +24,6 @@ from app.topics.requirements import TopicError, require, unmet
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     LAYER_WORKSHEET,
-    ExhibitAddress,
     ExhibitPage,
     RequestedSheet,
     exhibit_page,
@@ -34,12 +33,14 @@ from app.web.exhibits.exhibit_view import (
 )
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.errors import status_of
+from app.web.shared.forms import whole_number
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
+MAX_HEADS = 99_999  # a larger number in an address counts as no number
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,11 @@ class HeadsTable:
 
     @property
     def kind(self) -> str:
-        """What such a layer is called: "multi-head", "grouped" or "multi-query"."""
+        """What the layer that is drawn is called.
+
+        "multi-head" if every query head has keys and values of its own, "multi-query" if all share one pair, else
+        "grouped".
+        """
         if self.drawing.heads.shared_by == 1:
             return "multi-head"
         return "multi-query" if self.chosen.count == 1 else "grouped"
@@ -91,29 +96,22 @@ class HeadsPage(ExhibitPage):
 
 
 @router.get("/see/heads")
+@router.get("/see/heads/embed", name="show_embedded_heads")
 def show_heads(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, lengths, cards dealt and step in the address."""
-    return _heads(request, services, embedded=False)
+    """The exhibit for the model, lengths, cards dealt and step in the address.
 
-
-@router.get("/see/heads/embed")
-def show_embedded_heads(request: Request, services: ServicesDep) -> Response:
-    """The exhibit of `show_heads` without the header and the form above, for a frame in another site's page."""
-    return _heads(request, services, embedded=True)
-
-
-def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
-    """The page for the address, or the one for other sites if `embedded`; with `alone`, only the frame of its step."""
+    A number of key/value heads that the model cannot have gets a sentence, and the model's own number is drawn. With
+    `alone` in the address, the page has only the frame of its step, and neither header nor form.
+    """
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
     requested = _with_heads(requested_sheet(request, services, worksheet), services)
     exhibit, table, query = None, None, dict[str, str]()
     if variant := requested.variant:
-        table, drawing = _table(variant, request.query_params)
-        exhibit = drawing.exhibit()
+        table = _table(variant, request.query_params)
+        exhibit = table.drawing.exhibit()
         query = {"model": variant.model.key, "tokens": str(variant.tokens), "groups": str(table.chosen.count)}
         requested = requested.but(_groups_problem(variant, request.query_params.get("groups")))
-    address = ExhibitAddress("show_heads", query, embedded)
-    common, status = exhibit_page(request, services, requested, exhibit, _("Deal the heads"), address)
+    common, status = exhibit_page(request, services, requested, exhibit, _("Deal the heads"), "show_heads", query)
     if exhibit and "alone" in request.query_params:  # the script asks for one frame while a slider moves
         frame = replace(exhibit, frames=(exhibit.frames[common.step - 1],))
         common = replace(common, exhibit=frame, embedded=True)  # nothing around it
@@ -124,7 +122,7 @@ def _heads(request: Request, services: Services, *, embedded: bool) -> Response:
 def _groups_problem(variant: Variant, groups: str | None) -> str:
     """Why the model cannot have `groups` key/value heads, with possible numbers; "" if it can, or for None."""
     possible = possible_kv_heads(variant.architecture.H)
-    if groups is None or _whole(groups) in possible:
+    if groups is None or whole_number(groups, MAX_HEADS) in possible:
         return ""
     sentence = _("{heads} query heads cannot share “{groups}” key/value heads evenly: choose one of {possible}.")
     heads = format_number(variant.architecture.H)
@@ -139,7 +137,10 @@ def _sheet_address(library: Library, variant: Variant) -> str:
 
 
 def _with_heads(requested: RequestedSheet, services: Services) -> RequestedSheet:
-    """The sheet, or the reason if its model fails SEVERAL_HEADS; the menu has the models that FIRST_WORKSHEET fits."""
+    """The request with a menu of the models that fit FIRST_WORKSHEET, instead of those that fit the layer's worksheet.
+
+    A model that fails SEVERAL_HEADS, such as one with a single head, has no sheet, but the reason and its status.
+    """
     key = requested.variant.model.key if requested.variant else ""
     menu = model_menu(
         library_with_model(services.library, services.store, key), FIRST_WORKSHEET, requested.model_menu.chosen
@@ -153,7 +154,7 @@ def _with_heads(requested: RequestedSheet, services: Services) -> RequestedSheet
     return requested
 
 
-def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, HeadsExhibit]:
+def _table(variant: Variant, typed: Mapping[str, str]) -> HeadsTable:
     """The controls and boxes around the frames, and the frames, for the query parameters in `typed`.
 
     "groups" is the number of key/value heads; anything but a divisor of the query heads means the model's number.
@@ -164,26 +165,24 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> tuple[HeadsTable, Head
     """
     architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
-    wanted = _whole(typed.get("groups", ""))
+    wanted = whole_number(typed.get("groups", ""), MAX_HEADS)
     heads = _heads_of(variant, wanted if wanted in possible else architecture.G)
     decks = {key: mark_deck(variant, heads, key, _box_texts(typed, key)) for key in DECKS}
     known = frozenset(key for key, boxes in decks.items() if boxes.is_right)
-    tried = _whole(typed.get("key", ""))
+    tried = whole_number(typed.get("key", ""), MAX_HEADS)
     tried = tried if tried in range(heads.count("keys")) else None
-    dealing = Dealing(heads, _whole(typed.get("dealt", "")) or 0, tried, known)
-    drawing = HeadsExhibit(dealing, variant.letters)
+    dealing = Dealing(heads, whole_number(typed.get("dealt", ""), MAX_HEADS) or 0, tried, known)
     why_none = unmet(CACHE_OF_ALL_LAYERS, architecture, variant.tokens) or ""
     of_cache = None if why_none else mark_cache(variant, typed.get("cache", "")[:MAX_BOX_TEXT])
     shows_default = of_cache is not None and of_cache.is_right
-    table = HeadsTable(
+    return HeadsTable(
         model=variant.model.name,
         choices=tuple(_choice(variant, count, heads, shows_default, not why_none) for count in possible),
         cache_remark=why_none or variant.text.cached,
-        drawing=drawing,
+        drawing=HeadsExhibit(dealing, variant.letters),
         decks=decks,
         of_cache=of_cache,
     )
-    return table, drawing
 
 
 def _heads_of(variant: Variant, count: int) -> LayerHeads:
@@ -192,9 +191,10 @@ def _heads_of(variant: Variant, count: int) -> LayerHeads:
 
 
 def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: bool, has_cache: bool) -> GroupChoice:
-    """The layer with `count` key/value heads: its columns of keys, and the parameters of W_K and W_V.
+    """The layer with `count` key/value heads: its columns of keys, the parameters of W_K and W_V, and its cache size.
 
-    The cache size is None without a cache, and for the model's default number of heads unless `shows_default`.
+    The cache size is None without `has_cache`, and for the model's default number of heads unless `shows_default`.
+    `chosen` is the layer that is drawn.
     """
     heads, architecture = _heads_of(variant, count), variant.architecture
     is_own = count == architecture.G
@@ -210,10 +210,5 @@ def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: boo
 
 
 def _box_texts(typed: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """What was typed for the three sides of a deck."""
+    """What was typed for the three sides of a deck, each cut to MAX_BOX_TEXT characters; "" where nothing was."""
     return tuple(typed.get(f"{key}.dim{side}", "")[:MAX_BOX_TEXT] for side in range(3))
-
-
-def _whole(text: str) -> int | None:
-    """A whole number of at most five digits; None for any other text."""
-    return int(text) if text.isdecimal() and len(text) < 6 else None

@@ -59,7 +59,7 @@ def list_exhibits(library: LibraryDep) -> Response:
 
 
 def _slide(library: Library) -> ExhibitLine:
-    """The line of "Slide it together", with Q and Kᵀ of one head about to meet."""
+    """The line of "Slide it together": the scores of FIRST_WORKSHEET at its model's sizes, Q and Kᵀ about to meet."""
     shapes = TypedShapes.of(library.variant(FIRST_WORKSHEET), {})
     shapes = replace(shapes, lengths=true_lengths(shapes))
     [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
@@ -71,7 +71,7 @@ def _slide(library: Library) -> ExhibitLine:
 
 
 def _heads(library: Library) -> ExhibitLine:
-    """The line of "Deal the heads", at its frame "pairs" with every card known."""
+    """The line of "Deal the heads", at its frame "pairs", with the shape of every deck known."""
     variant = library.variant(LAYER_WORKSHEET)
     dealing = Dealing(LayerHeads(variant.sizes), known=frozenset(DECKS))
     about = _("Lift a layer’s heads off as cards, match query cards to key cards, and watch the KV cache shrink.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from secrets import token_hex
@@ -36,7 +37,6 @@ from app.topics.registry import topic_for
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
-    ExhibitAddress,
     ExhibitPage,
     exhibit_page,
     render_exhibit,
@@ -46,7 +46,7 @@ from app.web.exhibits.exhibit_view import (
 from app.web.practice.sheet_request import library_for, posted_sheet, sheet_link
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import LARGEST_ID, require_practice
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
@@ -100,35 +100,28 @@ class SlidePage(ExhibitPage):
     breaks: Annotated[BreakForm | None, Doc("How the inner sides are changed; None where that is done on a sheet.")]
 
 
-@router.get("/see/slide")
-def show_slide(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
-
-    With `typed` the lengths are those typed on the sheet, which the address holds, not the model's.
-    """
-    return _show(request, services, embedded=False)
-
-
-@router.get("/see/slide/embed")
-def show_embedded_slide(request: Request, services: ServicesDep) -> Response:
-    """The exhibit of `show_slide` without the header and the form, for a frame in another site's page."""
-    return _show(request, services, embedded=True)
-
-
 @router.post("/see/slide/take")
 def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Put the shape of a result into its boxes on a practice sheet, and go there; its other boxes stay as they are."""
+    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet.
+
+    Its other boxes stay as they are. A new browser gets a visitor and the visitor's cookie. Raises what `posted_sheet`
+    raises, for a sheet that does not exist for example.
+    """
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
     return requested.with_cookie(
-        request, RedirectResponse(_back(requested.variant, practising=requested.practising), 303)
+        request, RedirectResponse(_practice_address(requested.variant, practising=requested.practising), 303)
     )
 
 
-def _show(request: Request, services: Services, *, embedded: bool) -> Response:
-    """The page, or the one for other sites if `embedded`; a product that cannot be shown gets a sentence instead.
+@router.get("/see/slide")
+@router.get("/see/slide/embed", name="show_embedded_slide")
+def show_slide(request: Request, services: ServicesDep) -> Response:
+    """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
 
-    The status is then 404 for an unknown worksheet, topic or product, and 200 for sides that are missing or do not fit;
-    for the model and the tokens it is that of `requested_sheet`.
+    With `typed` the lengths are those typed on the sheet, which the address holds, not the model's. If the address
+    names `rows`, the worksheet is changed by `_as_in_class`. A product that cannot be shown gets a sentence instead,
+    with 404 for an unknown worksheet, topic or product, and 200 for sides that are missing or do not fit; for the model
+    and the tokens the status is that of `requested_sheet`.
     """
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
@@ -136,16 +129,15 @@ def _show(request: Request, services: Services, *, embedded: bool) -> Response:
         library, wanted.get("worksheet", ""), wanted.get("topic", ""), typed="typed" in wanted
     )
     if wanted.get("rows"):
-        worksheet = _like_own(library, worksheet, wanted)
+        worksheet = _as_in_class(library, worksheet, wanted)
         library = replace(library, worksheets={**library.worksheets, worksheet.key: worksheet})
     requested = requested_sheet(request, services, worksheet, library).refused(problem)
     slide = _Slide(worksheet, requested.variant, wanted) if requested.variant else None
     query = slide.query if slide else {"topic": worksheet.topic}
     if slide:
         requested = requested.but(slide.problem, 200 if slide.is_known else 404)
-    address = ExhibitAddress("show_slide", query, embedded)
     exhibit = slide.exhibit if slide else None
-    common, status = exhibit_page(request, services, requested, exhibit, _("Slide it together"), address)
+    common, status = exhibit_page(request, services, requested, exhibit, _("Slide it together"), "show_slide", query)
     page = SlidePage(
         **vars(common),
         topics=_topics(library, worksheet.topic),
@@ -158,22 +150,17 @@ def _show(request: Request, services: Services, *, embedded: bool) -> Response:
     return render_exhibit("exhibits/slide.html", page, status)
 
 
-def _known(library: Library, key: str) -> Worksheet | None:
-    """The library's worksheet with that key, cut to the rows that a key may name; None for an unknown key."""
-    try:
-        return library.worksheet(key)
-    except WorksheetError:
-        return None
-
-
 def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[Worksheet, str]:
-    """The worksheet to show, and "" or why what was asked for does not exist; then it is the first on SLIDE_TOPIC.
+    """The worksheet to show, and "", or a sentence if the address asks for what does not exist.
 
-    It is the worksheet of that key, if it is in numbers or something was `typed` on it; else one of its topic, of
-    `topic`, or, with neither, of SLIDE_TOPIC. A key that the library lacks is forgiven if `topic` is given, as for a
-    class's worksheet.
+    A worksheet in numbers, or any on which something was `typed`, is shown itself. Otherwise it is the worksheet that
+    `worksheet_of_topic` finds for the topic of the worksheet with this key; for `topic`, if the library has no such
+    worksheet, as for one of a class; or, with neither key nor topic, for SLIDE_TOPIC. An unknown key without a topic,
+    and a topic without such a worksheet, give the worksheet of SLIDE_TOPIC with the sentence.
     """
-    worksheet = _known(library, key)
+    worksheet = None
+    with suppress(WorksheetError):
+        worksheet = library.worksheet(key)
     if worksheet and (worksheet.answers == "numbers" or typed):
         return worksheet, ""
     topic = worksheet.topic if worksheet else topic
@@ -187,11 +174,11 @@ def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[
     return first, kind.format(key=(topic or key)[:60])
 
 
-def _like_own(library: Library, worksheet: Worksheet, wanted: Mapping[str, str]) -> Worksheet:
-    """The worksheet with the rows that the address names, and simplified heads if it says "simplified", as a class has
-    it.
+def _as_in_class(library: Library, worksheet: Worksheet, wanted: Mapping[str, str]) -> Worksheet:
+    """The worksheet as a class has it: with the `rows` that the address names, separated by commas.
 
-    Unknown rows are left out; if none is known, the worksheet keeps its rows.
+    Rows that the topic does not have are left out; if none is left, the worksheet keeps its rows. With "simplified" in
+    the address every query head has a key/value head, without it the model's key/value heads are kept.
     """
     named = library.wording.topics[worksheet.topic].rows
     rows = tuple(row for row in dict.fromkeys(wanted["rows"].split(",")) if row in named)
@@ -208,7 +195,10 @@ def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
 
 
 def _has_products(library: Library, topic: str) -> bool:
-    """Whether a topic has products to slide, with the model and length of its first worksheet; False without one."""
+    """Whether a topic has products to slide, by its table for the default model and length of its worksheet.
+
+    That is the worksheet that `worksheet_of_topic` finds; False without one.
+    """
     worksheet = worksheet_of_topic(library, topic)
     if worksheet is None:
         return False
@@ -241,12 +231,14 @@ class _Slide:
     @property
     def is_known(self) -> bool:
         """Whether the topic has the product that the address names; True if it names none."""
-        requested = self.wanted.get("product", "")
-        return not requested or any(product.result == requested for product in self.products)
+        return not self.wanted.get("product") or self.product is not None
 
     @cached_property
     def product(self) -> Product | None:
-        """The product that the address names; without a name the scores, else the first; None if there is no such."""
+        """The product that the address names; None if the topic lacks it.
+
+        If it names none, the product whose result is the scores, else the topic's first; None if it has no product.
+        """
         by_result = {product.result: product for product in self.products}
         requested = self.wanted.get("product", "")
         keys = [requested] if requested else [SLIDE_PRODUCT, *by_result]
@@ -254,13 +246,19 @@ class _Slide:
 
     @cached_property
     def typed(self) -> Mapping[str, str]:
-        """The texts of the sheet's boxes in the address, without empty ones; none unless the lengths are typed ones."""
+        """The texts of the sheet's boxes in the address, each cut to MAX_BOX_TEXT characters, by name.
+
+        Empty ones are left out. There are none unless the address says `typed`.
+        """
         names = self.variant.blanks_by_name if self.is_typed else ()
         return {name: self.wanted[name][:MAX_BOX_TEXT] for name in names if self.wanted.get(name)}
 
     @cached_property
     def shapes(self) -> TypedShapes:
-        """The sheet with the lengths that were typed if the address says `typed`, else with the true ones."""
+        """The sheet with the true lengths of its model, or, if the address says `typed`, with those that were typed.
+
+        Typed lengths are completed by those that the sheet's text states (`with_facts`); unreadable texts are left out.
+        """
         if not self.is_typed:
             shapes = TypedShapes.of(self.variant, {})
             return replace(shapes, lengths=true_lengths(shapes))
@@ -275,7 +273,7 @@ class _Slide:
 
     @cached_property
     def exhibit(self) -> Exhibit | None:
-        """The frames; None if there is no product, or a side of it is unknown."""
+        """The frames; None if there is no product, or if a side of it is unknown or can't be split into heads."""
         if self.product is None or not has_every_side(self.shapes, self.product):
             return None
         return slide_exhibit(self.shapes, self.product)
@@ -290,7 +288,12 @@ class _Slide:
 
     @property
     def problem(self) -> str:
-        """Why there is no exhibit, and what to do; "" if there is one."""
+        """Why there is no exhibit, and what to do; "" if there is one.
+
+        The first that applies: the topic has no product at all; it lacks the one that the address names; typed widths
+        can't be split into equal numbers of heads; the sheet does not ask for some side; boxes are still to be filled
+        in. The last names the first two rows with such boxes.
+        """
         if self.exhibit:
             return ""
         if not self.products:
@@ -313,9 +316,10 @@ class _Slide:
 
     @cached_property
     def _rows_to_fill_in(self) -> list[str]:
-        """Keys of the rows without which a side of the product stays unknown; [] if all rows would not be enough.
+        """Keys of the rows to fill in so that every side of the product is known; [] if all boxes would not be enough.
 
-        If any one of several rows would be enough, all rows with empty boxes.
+        These are the rows without which a side stays unknown even if all other boxes are filled in. If there is no such
+        row, since one of several would be enough, they are all rows with empty or unreadable boxes.
         """
         key, variant = self.variant.problem.answers, self.variant
         empty = [blank for blank in variant.blanks if blank not in self._read]
@@ -333,7 +337,11 @@ class _Slide:
 
     @property
     def query(self) -> dict[str, str]:
-        """What the address says besides the step."""
+        """What the addresses of the exhibit's steps say besides the step.
+
+        That is the worksheet, if the lengths were typed or the address names it, else the topic; product, model and
+        tokens as they are shown; and, as the address has them, the parameters in `passed_on` and the typed boxes.
+        """
         query = {"topic": self.worksheet.topic}
         if self.is_typed or "worksheet" in self.wanted:
             query = {"worksheet": self.worksheet.key}
@@ -346,57 +354,70 @@ class _Slide:
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
         """The menu of products: all of the topic, or with typed lengths those whose matrices are on the sheet."""
-        shown = products_on(self.variant) if self.is_typed else self.products
-        return tuple(_choice(self.variant, each, self.product) for each in shown)
+        variant, choices = self.variant, list[SlideChoice]()
+        for each in products_on(variant) if self.is_typed else self.products:
+            text = f"{variant.letters[each.result]} = {write_formula(variant, each.result)}"
+            choices.append(SlideChoice(each.result, text, each == self.product))
+        return tuple(choices)
 
     @property
     def back(self) -> str:
-        """The address of the student's sheet, of a class or of practice; "" unless the lengths were typed there."""
+        """The address of the student's sheet, in a class if the address names one, else in practice.
+
+        "" unless the lengths were typed on that sheet: neither for the model's lengths nor for a broken product.
+        """
         if not self.is_typed or self.is_broken:
             return ""
         if self.class_sheet:
             return url_for("show_class_sheet", **self.class_sheet)
-        return _back(self.variant, practising="practice" in self.wanted)
+        return _practice_address(self.variant, practising="practice" in self.wanted)
 
     @property
     def class_sheet(self) -> Mapping[str, int]:
-        """The activity and the number of the class's sheet that the address leads back to; empty for practice."""
+        """The ids of the class's sheet that the address leads back to, as `url_for` takes them; {} for practice.
+
+        It is {} too if `activity` or `number` in the address is not a whole number up to LARGEST_ID.
+        """
         activity, number = (whole_number(self.wanted.get(name, ""), LARGEST_ID) for name in ("activity", "number"))
         return {} if activity is None or number is None else {"activity_id": activity, "number": number}
 
 
-def _back(variant: Variant, *, practising: bool) -> str:
-    """The address of a sheet, in the round of practice that it belongs to."""
+def _practice_address(variant: Variant, *, practising: bool) -> str:
+    """The address of a sheet of practice; if `practising`, the page that also offers the next sheet."""
     return sheet_link(variant, practice=1) if practising else sheet_link(variant)
 
 
-def _choice(variant: Variant, product: Product, chosen: Product | None) -> SlideChoice:
-    """A product in the menu, such as 'S = Q · Kᵀ'."""
-    text = f"{variant.letters[product.result]} = {write_formula(variant, product.result)}"
-    return SlideChoice(product.result, text, product == chosen)
-
-
 def _take_over(slide: _Slide) -> TakeOver | None:
-    """The form that puts the result's shape into the sheet; None if it does not fit, or the sheet lacks its boxes."""
+    """The form that puts the result's shape into its boxes on the student's sheet, of a class or of practice.
+
+    It saves these boxes alone, as edits of a tab with a random name. None if there is no shape to put there (see
+    `_result_boxes`), or if the sheet lacks one of the boxes.
+    """
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None
-    tab = token_hex(8)  # as if another tab had edited these two boxes
-    fields = {"worksheet": slide.worksheet.key, "model": slide.variant.model.key, "tokens": str(slide.variant.tokens)}
-    fields |= {name: slide.wanted[name] for name in ("decoded", "practice") if name in slide.wanted}
+    tab = token_hex(8)  # as if another tab had edited these boxes
     if slide.class_sheet:
-        fields = {}
+        address, fields = url_for("take_class_product", **slide.class_sheet), dict[str, str]()
+    else:
+        names = ("decoded", "practice")
+        address, fields = url_for("take_product"), {name: slide.wanted[name] for name in names if name in slide.wanted}
+        fields |= {"worksheet": slide.worksheet.key, "model": slide.variant.model.key}
+        fields["tokens"] = str(slide.variant.tokens)
     fields["edits"] = " ".join(f"{box}:{tab}:{number}" for number, box in enumerate(boxes, 1))
     fields |= boxes
     result = next(iter(boxes)).partition(".")[0]
     text = _("Put {shape} into the boxes of {result}")
     shape = " × ".join(format_number(int(box)) if box.isdecimal() else box for box in boxes.values())
-    address = url_for("take_class_product", **slide.class_sheet) if slide.class_sheet else url_for("take_product")
     return TakeOver(text.format(result=slide.variant.letters[result], shape=shape), address, fields)
 
 
 def _break_form(slide: _Slide) -> BreakForm | None:
-    """The form for other inner sides; None with lengths of a student's sheet, and unless all four sides have boxes."""
+    """The form that shows the product with other inner sides: a field for each of the two, with its length now.
+
+    What else the address says, and the outer sides, go along unseen. None without a product, with lengths typed on a
+    student's sheet, and unless all four sides of the operands have boxes on the sheet.
+    """
     product, variant = slide.product, slide.variant
     if product is None or slide.is_typed != slide.is_broken:
         return None
@@ -415,9 +436,10 @@ def _break_form(slide: _Slide) -> BreakForm | None:
 
 
 def _result_boxes(slide: _Slide) -> dict[str, str]:
-    """The texts for the boxes of the result, by name; empty if a side is unknown or the inner sides differ.
+    """The texts for the boxes of the result, by the boxes' names; on a sheet in symbols they are symbols.
 
-    Also empty if lengths are not those of a sheet, and for one head of a matrix that holds several.
+    Empty if a side is unknown, if the inner sides differ, if the lengths were not typed on a sheet, and for one head of
+    a matrix that holds all heads side by side.
     """
     product, shapes, table = slide.product, slide.multiplied_shapes, slide.variant.table
     if slide.is_broken:

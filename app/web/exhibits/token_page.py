@@ -18,7 +18,6 @@ from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
-    ExhibitAddress,
     ExhibitPage,
     exhibit_page,
     render_exhibit,
@@ -27,7 +26,7 @@ from app.web.exhibits.exhibit_view import (
 )
 from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -61,29 +60,20 @@ class TokenPage(ExhibitPage):
 
 
 @router.get("/see/token")
+@router.get("/see/token/embed", name="show_embedded_token")
 def show_token(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, number of cached tokens and step of the address."""
-    return _token(request, services, embedded=False)
+    """The exhibit for the model, number of cached tokens and step of the address, or the reason why there is none.
 
-
-@router.get("/see/token/embed")
-def show_embedded_token(request: Request, services: ServicesDep) -> Response:
-    """The exhibit of `show_token` without the header and the form, for a frame in another site's page."""
-    return _token(request, services, embedded=True)
-
-
-def _token(request: Request, services: Services, *, embedded: bool) -> Response:
-    """The page with the exhibit, or with the reason why there is none for this model or number of tokens.
-
-    What the address says of `rows` and `columns` is marked as the answer to the question of its step.
+    The sheet is that of the first worksheet on a decode step. What the address says of `rows` and `columns` is marked
+    as the answer to the question of its step, if that step asks one.
     """
     worksheet = worksheet_of_topic(services.library, DECODE_TOPIC)
     assert worksheet is not None  # noqa: S101 - the library has sheets on a decode step
     requested = requested_sheet(request, services, worksheet)
     variant = requested.variant
     exhibit = token_exhibit(variant) if variant else None
-    address = ExhibitAddress("show_token", _query(variant), embedded)
-    common, status = exhibit_page(request, services, requested, exhibit, _("One more token"), address)
+    query = {"model": variant.model.key, "tokens": str(variant.tokens)} if variant else {}
+    common, status = exhibit_page(request, services, requested, exhibit, _("One more token"), "show_token", query)
     steps = steps_of(variant) if variant else ()
     page = TokenPage(
         **vars(common),
@@ -97,7 +87,10 @@ def _token(request: Request, services: Services, *, embedded: bool) -> Response:
 
 
 def _asked(variant: Variant, exhibit: Exhibit, step: int, typed: Mapping[str, str]) -> dict[int, AskedBoxes]:
-    """The boxes of every frame that asks for the next token’s scores; what was typed is in those of frame `step`."""
+    """The boxes of every frame that asks for the shape of the next token’s scores, by the number of the frame.
+
+    Those of frame `step` hold what was typed, cut to MAX_BOX_TEXT characters, and are marked; the others are empty.
+    """
     asked, steps = dict[int, AskedBoxes](), steps_of(variant)
     for frame in exhibit.frames:
         if frame.asks:
@@ -105,8 +98,3 @@ def _asked(variant: Variant, exhibit: Exhibit, step: int, typed: Mapping[str, st
             texts = [typed.get(field, "")[:MAX_BOX_TEXT] if is_typed else "" for field in MATRIX_FIELDS]
             asked[frame.number] = mark_scores(variant, steps[frame.number], texts)
     return asked
-
-
-def _query(variant: Variant | None) -> dict[str, str]:
-    """The model and the tokens of the sheet, for an address; empty without a sheet."""
-    return {"model": variant.model.key, "tokens": str(variant.tokens)} if variant else {}

@@ -51,7 +51,7 @@ class HandoutForm(BaseModel):
 
     @staticmethod
     def read(values: Mapping[str, object]) -> HandoutForm:
-        """Return the form of a query or a posted form; fields that are missing, or files, have their defaults."""
+        """The form of a query or a posted form; missing fields, and files, have their defaults."""
         return HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
 
     @property
@@ -74,8 +74,9 @@ class HandoutForm(BaseModel):
     def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
         """The options that the texts mean; raises HandoutError about the first that cannot be used.
 
-        `tickets` are the keys of the exit tickets for the back. Empty lengths are the worksheet's defaults, and an
-        empty seed is 0. With `variants`, lengths are ignored.
+        `tickets` are the keys of the exit tickets that the back may have. Empty lengths mean the worksheet's defaults,
+        and are None; so are all lengths with `variants`. An empty seed is 0. Whether worksheet and model exist is not
+        checked.
         """
         variants = bool(self.variants)
         choices: dict[str, Any] = {name: getattr(self, name) for name in ("layout", "paper", "key", "figures")}
@@ -111,14 +112,16 @@ def handout_base_url(request: Request, settings: Settings) -> str:
 
 
 def pdf_response(pdf: bytes, name: str) -> Response:
-    """Return a PDF to download as `name`.pdf; characters that a file name cannot have everywhere become dashes."""
+    """A PDF to download as `name`.pdf, not to be cached; in the name, cut to 60 characters, every character but ASCII
+    letters, digits, dots and dashes becomes a dash.
+    """
     safe_name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)[:60]
     headers = {"Content-Disposition": f'attachment; filename="{safe_name}.pdf"', "Cache-Control": "private, no-store"}
     return Response(pdf, media_type="application/pdf", headers=headers)
 
 
 def _parse_length(text: str, field: str, label: str) -> int | None:
-    """Return a number of tokens, None for an empty field; raises HandoutError."""
+    """The number of tokens in a field, None for an empty one; raises HandoutError as `_parse_number` does."""
     return _parse_number(text, field, label, MAX_TYPED_TOKENS) if text.strip() else None
 
 

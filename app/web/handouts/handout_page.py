@@ -110,7 +110,10 @@ def show_handout_preview(request: Request, services: ServicesDep, client: QueueC
 @router.get("/handout.pdf")
 @in_threads("print")
 def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
-    """Send a handout as PDF; one with more sheets than `render_small` makes is refused: print jobs make those."""
+    """Send a handout as PDF; an option that cannot be used is an error page.
+
+    So are more than MAX_DOWNLOAD_SHEETS sheets, which only print jobs make.
+    """
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings), client)
     return pdf_response(pdf, options.worksheet)
@@ -127,8 +130,9 @@ def print_for_class_list(
 ) -> Response:
     """Start a print job for a class list, or for many sheets without names, and redirect to its page.
 
-    The names are those of the file, else those typed, one sheet each. What cannot be used, and more than
-    MAX_DOWNLOAD_SHEETS without signing in, is shown next to the names, with the status of that error.
+    The names are those of the file, else those typed, one sheet each; without any, there are as many sheets as the
+    options say. What cannot be used, and more than MAX_DOWNLOAD_SHEETS without signing in, is shown next to the names,
+    with the status of that error and everything typed still there. If too many print jobs wait, it is an error page.
     """
     typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
@@ -147,14 +151,17 @@ def print_for_class_list(
 
 
 def _options_and_library(services: Services, form: HandoutForm) -> tuple[HandoutOptions, Library]:
-    """Return the options, and the library with the model they name, if it was imported; raises HandoutError."""
+    """The options, and the library, with the model that the form names if it was imported; raises HandoutError."""
     return form.to_options(services.tickets), library_with_model(services.library, services.store, form.model)
 
 
 def _handout_page(
     request: Request, services: Services, form: HandoutForm, teacher: Teacher | None, client: Client
 ) -> tuple[HandoutPage, int]:
-    """The page with its preview, and 200; or, if an option cannot be used, with a sentence, and its status."""
+    """The page with its preview, and 200; if an option cannot be used, with a sentence in its place and its status.
+
+    More than MAX_DOWNLOAD_SHEETS sheets cannot be downloaded at once, and need an account if `teacher` is None.
+    """
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
         form=form,
@@ -168,7 +175,12 @@ def _handout_page(
         options = form.to_options(services.tickets)
         pages = services.printer.preview(library, options, page.base_url, client)
     except FORM_ERRORS as error:
-        return replace(page, problem=str(error), problem_field=_field_of(error)), status_of(error)
+        field = error.field if isinstance(error, HandoutError) else "tokens" if isinstance(error, TokensError) else ""
+        return replace(page, problem=str(error), problem_field=field), status_of(error)
+    remark = ""
+    if options.tokens is not None:
+        lengths = (options.tokens, options.decoder_tokens)
+        remark = length_remark(library.variant(options.worksheet, options.model or None, *lengths))
     return replace(
         page,
         pages=tuple(_preview_picture(number, picture) for number, picture in enumerate(pages, 1)),
@@ -176,34 +188,22 @@ def _handout_page(
         sheets=options.sheets,
         downloads=options.sheets <= MAX_DOWNLOAD_SHEETS,
         needs_account=options.sheets > MAX_DOWNLOAD_SHEETS and teacher is None,
-        length_remark=_length_remark(library, options),
+        length_remark=remark,
     ), 200
 
 
-def _length_remark(library: Library, options: HandoutOptions) -> str:
-    """The remark that the tokens exceed the model's context length; empty if not, or if no number was given."""
-    if options.tokens is None:
-        return ""
-    sheet = library.variant(options.worksheet, options.model or None, options.tokens, options.decoder_tokens)
-    return length_remark(sheet)
-
-
-def _field_of(error: Exception) -> str:
-    """Return the field of the form that an error is about, "" if there is none with a place for a sentence."""
-    return error.field if isinstance(error, HandoutError) else "tokens" if isinstance(error, TokensError) else ""
-
-
 def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
-    """The page in an SVG, with the size that it states at its beginning, or US Letter if it states none."""
+    """Number and size of a page in SVG: the size of its viewBox, in the first 400 bytes, or US Letter without one."""
     size = _PICTURE_SIZE.search(picture[:400])
     width, height = (round(float(each)) for each in size.groups()) if size else (612, 792)
     return PreviewPicture(number, width, height)
 
 
 def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Worksheet, ...]]:
-    """Return the worksheets by the name of their topic, topics in the order in which they are taught.
+    """The worksheets by the name of their topic, topics in the order in which they are taught.
 
-    The chosen one is among them if it is a part of a worksheet, as practice deals it.
+    If `chosen` is the key of a part of a worksheet, as practice deals it, that part comes after the whole one. A key
+    that the library lacks adds nothing.
     """
     worksheets = list(library.worksheets.values())
     with suppress(WorksheetError):

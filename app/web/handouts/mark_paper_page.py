@@ -44,16 +44,15 @@ class MarkPaperPage:
 def show_marking(services: ServicesDep, code: str = "") -> Response:
     """Show the form for a code or, once the code opens a sheet, the form for its lines.
 
-    404 with the code, cut, and a sentence for a code that opens none.
+    404 with the form, the code, cut to MAX_SHOWN_CODE_LENGTH, and a sentence for a code that opens none.
     """
-    if not code.strip():
-        return render("handouts/mark_paper.html", MarkPaperPage())
-    try:
-        page = _mark_paper_page(_variant(services, code))
-    except WorksheetError as error:
-        page = MarkPaperPage(code[:MAX_SHOWN_CODE_LENGTH], str(error))
-        return render("handouts/mark_paper.html", page, 404)
-    return render("handouts/mark_paper.html", page)
+    page, status = MarkPaperPage(), 200
+    if code.strip():
+        try:
+            page = _mark_paper_page(services, code)
+        except WorksheetError as error:
+            page, status = MarkPaperPage(code[:MAX_SHOWN_CODE_LENGTH], str(error)), 404
+    return render("handouts/mark_paper.html", page, status)
 
 
 @router.post("/marking")
@@ -63,13 +62,13 @@ def show_marks(services: ServicesDep, form: FormDep) -> Response:
     422 with the form and a sentence about the first line that cannot be used; an error page with 404 for a code that
     opens no sheet.
     """
-    variant, typed = _variant(services, form.raw("code")), form.raw("typed", MAX_PAPER)
-    page = replace(_mark_paper_page(variant), typed=typed)
+    page = replace(_mark_paper_page(services, form.raw("code")), typed=form.raw("typed", MAX_PAPER))
+    assert page.variant is not None  # noqa: S101 - a code that opens no sheet has raised
     try:
-        papers = mark_lines(variant, typed)
+        page = replace(page, papers=mark_lines(page.variant, page.typed))
     except AnswersError as error:
         return render("handouts/mark_paper.html", replace(page, typed_problem=str(error)), 422)
-    return render("handouts/mark_paper.html", replace(page, papers=papers))
+    return render("handouts/mark_paper.html", page)
 
 
 @router.post("/marking.csv")
@@ -78,17 +77,13 @@ def export_marked_papers(services: ServicesDep, form: FormDep) -> Response:
 
     An error page with 422 for a line that cannot be used, and with 404 for a code that opens no sheet.
     """
-    variant = _variant(services, form.raw("code"))
+    variant = variant_from_code(services.library, services.store, form.raw("code"))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
     content = BOM + marks_csv(variant, mark_lines(variant, form.raw("typed", MAX_PAPER)))
     return Response(content, media_type="text/csv", headers=headers)
 
 
-def _variant(services: Services, code: str) -> Variant:
-    """Return the sheet of a code, also of an imported model; raises WorksheetError."""
-    return variant_from_code(services.library, services.store, code)
-
-
-def _mark_paper_page(variant: Variant) -> MarkPaperPage:
-    """Return the page of a sheet, with the form for its lines."""
+def _mark_paper_page(services: Services, code: str) -> MarkPaperPage:
+    """The page with the form for the lines of the sheet that a code opens; raises WorksheetError."""
+    variant = variant_from_code(services.library, services.store, code)
     return MarkPaperPage(variant.code, variant=variant, boxes=blank_order(variant))

@@ -36,7 +36,7 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Send the PDF of a handout; redirects to its page while it is not ready."""
+    """Send the PDF of a handout; redirect to its page if there is none, yet or at all. 404 as for `_find_job`."""
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
@@ -47,11 +47,15 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
     """Show the progress of a handout, or how it ended; to htmx, which asks again by itself, only that part of the page.
 
-    A browser without script loads the page again every REFRESH_S seconds until the handout is ready or has failed. 404
+    A browser without script loads the page again every REFRESH_S seconds until the handout has ended, ready or not. 404
     for a handout that is expired, unknown or another teacher's.
     """
     job = _find_job(services, key, teacher)
-    page = PrintJobPage(job, _problem(job), why_it_waits(services, job))
+    problems: dict[str | None, str] = {
+        "cancelled": _("This handout was cancelled."),
+        "lost": _("This handout was lost because the process making it stopped: create it again."),
+    }
+    page = PrintJobPage(job, problems.get(job.ending, job.problem), why_it_waits(services, job))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
     if not (is_htmx(request) or job.ending):
         response.headers["Refresh"] = str(REFRESH_S)
@@ -74,12 +78,3 @@ def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
     if job is None or job.kind != "handout" or job.teacher_id not in (None, teacher.id if teacher else None):
         raise HTTPException(404, _("This handout has been deleted: create it again from its page."))
     return job
-
-
-def _problem(job: Job) -> str:
-    """The sentence about a handout that has ended without a PDF; "" for any other."""
-    if job.ending == "cancelled":
-        return _("This handout was cancelled.")
-    if job.ending == "lost":
-        return _("This handout was lost because the process making it stopped: create it again.")
-    return job.problem

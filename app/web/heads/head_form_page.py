@@ -66,11 +66,11 @@ def show_head_form(
 @router.post("/heads")
 @in_threads("run")
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
-    """Queue the head, and lead to its page; sets the visitor's cookie. It counts in what the network may store.
+    """Queue the head, and lead to its page (303); makes a visitor if the browser has none, and sets the cookie.
 
-    The form is shown again, with what was typed, for a sentence, layer or head that cannot be used, and for weights
-    that the server doesn't offer, even if it offers others (422); and if too many heads wait, or this client asks for
-    too many (503).
+    The form is shown again, with what was typed, for weights that the server doesn't offer, even if it offers others,
+    and for a sentence, layer or head that cannot be used (422); and if too many heads wait, or this client asks for too
+    many (503). What passes these checks counts in what the network may store: beyond that, BudgetSpentError is raised.
     """
     sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))

@@ -91,30 +91,25 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, separated by commas, "all" for every one. `hint` is the level of a hint
-    for the stage that is asked. A browser without script loads the page again every two seconds until the head has run.
-    404 for an unknown key.
+    for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Where there is no
+    result yet, the page asks again the later, the more heads are ahead, and a browser without script every two seconds.
+    A browser without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for an unknown key.
     """
-    job = find_head_job(services, key)
-    page = HeadPage(
-        job,
-        _problem_of(job),
-        why_it_waits(services, job),
-        skipped=",".join(_skipped(skip)),
-        asks_ms=min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS),
-    )
+    job, skipped, token = find_head_job(services, key), _skipped(skip), request.cookies.get(VISITOR_COOKIE, "")
     if job.ending == "ready":
-        skipped, level = _skipped(skip), _hint_level(hint)
-        page = _page(
-            services,
-            key,
-            request.cookies.get(VISITOR_COOKIE, ""),
-            skipped,
-            query=request.query_params,
-            hint=level,
-            is_checked=bool(level),
-        )
-        if not request.cookies.get(VISITOR_COOKIE):
+        level = _hint_level(hint)
+        query = request.query_params
+        page = _page(services, key, token, skipped, query=query, hint=level, is_checked=bool(level))
+        if not token:
             page = replace(page, form_secret=FormSecret.new().secret)
+    else:
+        asks_ms = min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS)
+        problems: dict[str | None, str] = {
+            "cancelled": _("This run was cancelled."),
+            "lost": _("This run was lost because the process running it stopped. Start it again."),
+        }
+        problem = problems.get(job.ending, job.problem)
+        page = HeadPage(job, problem, why_it_waits(services, job), skipped=",".join(skipped), asks_ms=asks_ms)
     return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 
@@ -122,8 +117,9 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
 def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: str, stage: str) -> Response:
     """Skip a stage if `press` is "skip"; else check it and store an attempt, with a hint if `press` is a hint's level.
 
-    404 for a head without a result, and for a stage that it doesn't have or that has no boxes. An attempt counts in
-    what the network may store, and sets the visitor's cookie.
+    htmx gets the stages as they are now; other browsers are redirected (303) to the head's page, with skipped stages
+    and hint in its address. 404 for a head without a result, and for a stage that it doesn't have or that has no boxes.
+    An attempt counts in what the network may store, and sets the visitor's cookie.
     """
     _job, real_head = find_head(services, key)
     of_stage = next((each for each in _stages(services, real_head) if each.key == stage and each.variant), None)
@@ -165,7 +161,8 @@ def delete_head(services: ServicesDep, key: str) -> Response:
 def _store_answers(request: Request, services: Services, form: FormDep, stage: HeadStage, token: str) -> Visitor:
     """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return the visitor.
 
-    A token that belongs to nobody makes a new visitor, from the form's secret. Raises BudgetSpentError.
+    Nothing is added if no answer can be read, or if the answers are those of the last attempt. A token that belongs to
+    nobody makes a new visitor, from the form's secret. Raises BudgetSpentError.
     """
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
@@ -231,28 +228,27 @@ def _stages(services: Services, real_head: RealHead) -> tuple[HeadStage, ...]:
 
 
 def _model_of(real_head: RealHead) -> Model:
-    """The checkpoint as a model of sheets, with a key that no model of the library has."""
+    """The checkpoint as a model of sheets, under a key that begins with "checkpoint-", which no model's key does."""
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
 
 
 def _quantized_sentence(real_head: RealHead) -> str:
-    """What the file of a quantized head holds: how many bits a weight has, by GGUF's types such as Q4_1, if these say
-    so.
+    """What the file of a quantized head holds: weights of 4 bits for GGUF's type Q4_1, and "4/6" for Q4_1 and Q6_K.
+
+    Types that do not begin with Q and a digit are left out; if all are such, no bits are named.
     """
     dtypes = {part.stored.dtype for part in real_head.parts}
     bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
-    if not bits:
-        return _("the file holds quantized weights, which are turned back into {dtype} for the run").format(
-            dtype=real_head.dtype
-        )
-    sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
+    sentence = _("the file holds quantized weights, which are turned back into {dtype} for the run")
+    if bits:
+        sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
     return sentence.format(bits="/".join(bits), dtype=real_head.dtype)
 
 
 def _scale_sentence(real_head: RealHead) -> str:
-    """How this model scales a score, with the number that it is divided or multiplied by; or that it does not."""
+    """How this model scales a score: divided by √d_h, multiplied by a factor, each with its value, or not at all."""
     architecture = real_head.architecture
     scale, d_h = architecture.score_scale, architecture.d_h
     if scale.kind == "inverse-sqrt":
@@ -264,15 +260,6 @@ def _scale_sentence(real_head: RealHead) -> str:
         return _("Each query meets each key in a dot product. This model doesn’t scale it.")
     sentence = _("Each query meets each key in a dot product, multiplied here by {scale}. That changes no shape.")
     return sentence.format(scale=f"{scale.factor:.4g}")
-
-
-def _problem_of(job: Job) -> str:
-    """The sentence about a head that was cancelled, lost or has failed; "" for any other."""
-    if job.ending == "cancelled":
-        return _("This run was cancelled.")
-    if job.ending == "lost":
-        return _("This run was lost because the process running it stopped. Start it again.")
-    return job.problem
 
 
 def _skipped(text: str) -> list[str]:

@@ -105,9 +105,8 @@ class PictureView:
     query: what the links of the picture keep. data: JSON for js/picture.js: the labels of rows and columns, and what
     each row says. row: the query that is read, and `column` its cell; None while its weights may not be shown.
     rows: the query that each row of the picture leads to, with its sentence. table: the numbers of the last stage that
-    is shown, by row; "" is masked. is_scored: False if the text was too long for
-    scores. found: of this layer and those below. cards: the heads of
-    this layer, scored by the `chosen` pattern, None for whatever each does most.
+    is shown, by row; "" is masked. is_scored: False if the text was too long for scores. found: of this layer and those
+    below. cards: the heads of this layer, scored by the `chosen` pattern, None for whatever each does most.
     """
 
     key: str
@@ -140,7 +139,8 @@ def picture_view(
     query: of the address. `row` is the query that is read and `cell` the key in it, both from 0; `show_decode` draws
     the last row alone; `show_score` is the pattern that the small pictures are scored by. What can't be used counts as
     missing: then a telling row is read, or of a row that is named the key with most of its weight.
-    steps: those of ALL_STEPS that may be shown. Without "softmax", rows and other heads are left out.
+    steps: those of ALL_STEPS that may be shown. Without "softmax", rows and other heads are left out. With it, the
+    stage "rest" comes last, unless the text has a single token.
     """
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
     keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
@@ -196,7 +196,10 @@ def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadou
 
 
 def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers:
-    """What the pictures of a head are made of; if `is_decode`, of its last query alone."""
+    """What the pictures of a head are made of: its arrays, tokens, mask and scaling, and a name with layer and head.
+
+    If `is_decode`, of its last query alone.
+    """
     texts = tuple(token.text for token in real_head.tokens)
     name = _("{checkpoint}, layer {layer}, head {head}")
     architecture = real_head.architecture
@@ -219,8 +222,8 @@ def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers
 def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool = False) -> Response:
     """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to be downloaded.
 
-    If `is_decode`, of the last query alone. 404 for an unknown kind or stage, and for the stage "rest" of a single
-    token. A CSV of more than MAX_CSV_LINES lines is refused with 422: the npz has it all.
+    If `is_decode`, of the last query alone. 404 for an unknown kind or stage (a CSV must name one, too), and for the
+    stage "rest" of a single token. A CSV of more than MAX_CSV_LINES lines is refused with 422: the npz has it all.
     """
     numbers = head_numbers(real_head, is_decode=is_decode)
     known: dict[str, StageKey] = {each: each for each in (*stages(numbers), "rest")}
@@ -283,7 +286,10 @@ def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
 
 
 def _cards(real_head: RealHead, chosen: Pattern | None) -> tuple[HeadCard, ...]:
-    """Every head of the layer in order, with its score in the chosen pattern; with None, its highest one."""
+    """Every head of the layer in order, with its score in the chosen pattern or, for None, its highest score.
+
+    A head without such a score has None.
+    """
     scores = [score for score in real_head.head_scores if score.layer == real_head.layer]
     of_head = {
         head: [score for score in scores if score.head == head and chosen in (None, score.pattern)]
