@@ -9,8 +9,8 @@ from functools import partial
 from itertools import count
 
 from app.algebra.expression import ONE, Expression
-from app.bugs.bank import BELIEFS, BUGS, Bug
-from app.bugs.case import BugCase, Repair, bug_case, laboratory_for
+from app.bugs.bank import BELIEFS, BUGS, Bug, RepairForm
+from app.bugs.case import BugCase, bug_case, laboratory_for
 from app.bugs.sizes import MIN_BATCH, BugError
 from app.bugs.witnesses import Witness, healthy_witness
 from app.models.architecture import Architecture
@@ -121,7 +121,7 @@ def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
     return case.repair_works(["" if text == NO_WORD else text for text in filled])
 
 
-def _parts(repair: Repair) -> Iterator[JointPart]:
+def _parts(repair: RepairForm) -> Iterator[JointPart]:
     """Yield the boxes of the repaired line, each with what the example has there."""
     for blank, text in zip(repair.blanks, repair.example, strict=True):
         if blank.kind == "word":
