@@ -381,7 +381,7 @@ class CodeTensor:
     def _arranged(
         self, shape: Sequence[int], strides: Sequence[int], arrange: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> CodeTensor:
-        """A tensor with this shape and these strides, with the numbers of this one, if any, as `arrange` returns them."""
+        """A tensor with this shape and these strides; its numbers, if any, are those of this one through `arrange`."""
         return CodeTensor(tuple(shape), tuple(strides), None if self.numbers is None else arrange(self.numbers))
 
     def _made(

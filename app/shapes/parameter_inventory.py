@@ -114,8 +114,8 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
     if a.has_latent_attention:
         yield from _latent_attention(a)
     else:
-        if key := {"": "no-biases", "qkvo": "all-biases"}.get(a.biases):
-            yield Fact(key)
+        if a.biases in ("", "qkvo"):
+            yield Fact("all-biases" if a.biases else "no-biases")
         else:
             which = tuple(Fact(f"projection-{letter}") for letter in a.biases)
             yield Fact("one-bias" if len(which) == 1 else "some-biases", {"which": which})
