@@ -125,13 +125,12 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "attention-layer",
-            "attention-layer",
             after=("single-head",),
             steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
         ),
         LevelSpec(
             "attention-layer-latent",
-            "attention-layer",
+            topic_key="attention-layer",
             after=("attention-layer", "decode-step"),
             steps=(("queries", "rotary_key", "cache", "keys", "context"),),
         ),

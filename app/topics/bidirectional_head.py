@@ -16,7 +16,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "bidirectional-head",
-            "bidirectional-head",
             after=("single-head",),
             steps=(("input", "queries", "keys"), ("input", "weights", "output")),
         ),

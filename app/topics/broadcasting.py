@@ -145,7 +145,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "broadcasting",
-            "broadcasting",
             after=("four-dimensions",),
             steps=(
                 ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),

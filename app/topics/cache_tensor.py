@@ -206,7 +206,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "cache-tensor",
-            "cache-tensor",
             after=("decode-step", "four-dimensions"),
             steps=(
                 ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),

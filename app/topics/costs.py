@@ -164,7 +164,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "costs",
-            "costs",
             after=("decode-step", "parameter-count"),
             steps=(
                 ("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),

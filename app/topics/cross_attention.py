@@ -51,7 +51,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "cross-attention",
-            "cross-attention",
             after=("single-head", "bidirectional-head"),
             steps=(("queries", "keys", "scores", "output"),),
         ),

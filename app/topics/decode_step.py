@@ -105,7 +105,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "decode-step",
-            "decode-step",
             after=("single-head", "attention-layer"),
             steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
         ),

@@ -178,7 +178,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "experts",
-            "experts",
             after=("parameter-count",),
             steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
         ),

@@ -119,7 +119,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "feed-forward-width",
-            "feed-forward-width",
             after=("layer-parameters",),
             steps=(
                 ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),

@@ -193,7 +193,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "find-the-bug",
-            "find-the-bug",
             after=("attention-layer", "three-dimensions"),
             steps=(("where", "why", "repair"),),
             begins_whole=True,

@@ -89,5 +89,5 @@ TOPIC = Topic(
     counts="under_root masked",
     figures={MASKED.key: _FIGURES, UNMASKED.key: _FIGURES},
     in_steps=True,
-    levels=(LevelSpec("first-steps", "first-steps", after=(), steps=(_STEPS,), begins_whole=True),),
+    levels=(LevelSpec("first-steps", after=(), steps=(_STEPS,), begins_whole=True),),
 )

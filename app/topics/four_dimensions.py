@@ -52,7 +52,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "four-dimensions",
-            "four-dimensions",
             after=("three-dimensions",),
             steps=(("queries_by_head", "scores", "joined_context"),),
         ),

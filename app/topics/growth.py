@@ -108,7 +108,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "growth",
-            "growth",
             after=("costs",),
             steps=(
                 ("pairwise_flops", "crossing", "decode_flops"),

@@ -58,7 +58,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "head-parameters",
-            "head-parameters",
             after=("attention-layer",),
             steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
         ),

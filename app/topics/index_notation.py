@@ -168,7 +168,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "index-notation",
-            "index-notation",
             after=("four-dimensions",),
             steps=(
                 ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),

@@ -58,7 +58,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "layer-parameters",
-            "layer-parameters",
             after=("attention-layer", "whole-model"),
             steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
         ),

@@ -70,7 +70,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "lora",
-            "lora",
             after=("attention-layer", "layer-parameters"),
             steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
         ),

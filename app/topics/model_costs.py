@@ -202,7 +202,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "model-costs",
-            "model-costs",
             after=("costs",),
             steps=(
                 ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),

@@ -26,7 +26,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "parameter-count",
-            "parameter-count",
             after=("layer-parameters",),
             steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
         ),

@@ -115,7 +115,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "rotary-pairs",
-            "rotary-pairs",
             after=("attention-layer", "whole-model"),
             steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
         ),

@@ -131,7 +131,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "same-shapes",
-            "same-shapes",
             after=("three-dimensions",),
             steps=(
                 ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),

@@ -142,7 +142,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "scale-mask-softmax",
-            "scale-mask-softmax",
             after=("single-head", "bidirectional-head"),
             steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
         ),

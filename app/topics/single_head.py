@@ -68,7 +68,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "single-head",
-            "single-head",
             after=(),
             steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
             begins_whole=True,

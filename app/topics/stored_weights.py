@@ -204,7 +204,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "stored-weights",
-            "stored-weights",
             after=("layer-parameters",),
             steps=(
                 ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),

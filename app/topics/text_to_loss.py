@@ -198,7 +198,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "text-to-loss",
-            "text-to-loss",
             after=("whole-model",),
             steps=(
                 ("tokens", "embedded", "logits"),

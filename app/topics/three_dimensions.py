@@ -93,7 +93,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "three-dimensions",
-            "three-dimensions",
             after=("attention-layer",),
             steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
         ),

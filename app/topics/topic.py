@@ -56,17 +56,23 @@ class FigurePlan:
 
 @dataclass(frozen=True)
 class LevelSpec:
-    """One level: its topic, the levels that have to be passed before it, and its steps.
+    """One level of practice: the levels that have to be passed before it, and its steps.
 
     Each step is the rows of one short sheet: together they ask for what is new, once. A level is passed when each of
-    its steps was right. If it `begins_whole`, its first sheet is a whole one, which covers the first step.
+    its steps was right. If it `begins_whole`, its first sheet is a whole one, which covers the first step. `topic_key`
+    is for a second level of a topic, whose key cannot be the topic's.
     """
 
     key: str
-    topic: str
     after: tuple[str, ...]
     steps: tuple[Rows, ...]
     begins_whole: bool = False
+    topic_key: str = ""
+
+    @property
+    def topic(self) -> str:
+        """The key of its topic: `topic_key`, or the level's key if that is empty."""
+        return self.topic_key or self.key
 
 
 @dataclass(frozen=True)

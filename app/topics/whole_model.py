@@ -116,7 +116,6 @@ TOPIC = Topic(
     levels=(
         LevelSpec(
             "whole-model",
-            "whole-model",
             after=("single-head",),
             steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
         ),
