@@ -148,13 +148,7 @@ TOPIC = Topic(
             after=("four-dimensions",),
             steps=(
                 ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),
-                (
-                    "positions_of_batch",
-                    "norm_scale",
-                    "cosines_heads_first",
-                    "cosines_tokens_first",
-                    "grouped_keys",
-                ),
+                ("positions_of_batch", "norm_scale", "cosines_heads_first", "cosines_tokens_first", "grouped_keys"),
             ),
         ),
     ),

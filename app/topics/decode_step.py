@@ -5,12 +5,7 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Concat, Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
-from app.topics.requirements import (
-    CACHE_OF_KEYS_AND_VALUES,
-    KV_CACHE,
-    ONE_NUMBER_OF_VISIBLE_KEYS,
-    ROOM_FOR_ONE_MORE,
-)
+from app.topics.requirements import CACHE_OF_KEYS_AND_VALUES, KV_CACHE, ONE_NUMBER_OF_VISIBLE_KEYS, ROOM_FOR_ONE_MORE
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 

@@ -45,15 +45,10 @@ TOPIC = Topic(
     batched=True,
     program="split-heads",
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
-    figures={
-        FOUR_DIMENSIONS.key: HEADS_FIGURES,
-        GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES,
-    },
+    figures={FOUR_DIMENSIONS.key: HEADS_FIGURES, GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
     levels=(
         LevelSpec(
-            "four-dimensions",
-            after=("three-dimensions",),
-            steps=(("queries_by_head", "scores", "joined_context"),),
+            "four-dimensions", after=("three-dimensions",), steps=(("queries_by_head", "scores", "joined_context"),)
         ),
     ),
 )

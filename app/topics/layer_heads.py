@@ -74,10 +74,7 @@ class LayerHeads:
 
 
 # What a layer needs to be dealt into heads as cards.
-SEVERAL_HEADS = (
-    *PLAIN_HEAD,
-    MORE_THAN_ONE_HEAD,
-)
+SEVERAL_HEADS = (*PLAIN_HEAD, MORE_THAN_ONE_HEAD)
 # What it takes for one number of key/value heads to give the bytes of a model's KV cache.
 CACHE_OF_ALL_LAYERS = (
     Requirement(

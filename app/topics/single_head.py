@@ -61,10 +61,7 @@ TOPIC = Topic(
     masked=True,
     program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
-    figures={
-        SINGLE_HEAD.key: HEAD_FIGURES,
-        BIDIRECTIONAL_HEAD.key: HEAD_FIGURES,
-    },
+    figures={SINGLE_HEAD.key: HEAD_FIGURES, BIDIRECTIONAL_HEAD.key: HEAD_FIGURES},
     levels=(
         LevelSpec(
             "single-head",

@@ -15,18 +15,7 @@ ViT predicts no token but the class of an image, from its class token.
 from __future__ import annotations
 
 from app.models.architecture import Architecture
-from app.shapes.operation import (
-    Apply,
-    Concat,
-    Convolve,
-    First,
-    Lookup,
-    Matmul,
-    Operation,
-    Reshape,
-    Slice,
-    Transpose,
-)
+from app.shapes.operation import Apply, Concat, Convolve, First, Lookup, Matmul, Operation, Reshape, Slice, Transpose
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import NEXT_TOKEN, Requirement
 from app.topics.topic import FigurePlan, LevelSpec, Topic

@@ -86,10 +86,7 @@ TOPIC = Topic(
     masked=True,
     program="split-heads",
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
-    figures={
-        THREE_DIMENSIONS.key: HEADS_FIGURES,
-        GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES,
-    },
+    figures={THREE_DIMENSIONS.key: HEADS_FIGURES, GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
     levels=(
         LevelSpec(
             "three-dimensions",

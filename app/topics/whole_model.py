@@ -7,13 +7,7 @@ from dataclasses import replace
 from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Gate, LastRow, Lookup, Matmul, Residual
 from app.shapes.table import Tensor, TensorTable, learned, tensor
-from app.topics.requirements import (
-    LAYERS_OF_ONE_SHAPE,
-    NEXT_TOKEN,
-    NO_EXPERTS,
-    NORMS_BEFORE_BLOCKS,
-    PLAIN_SUMS,
-)
+from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NEXT_TOKEN, NO_EXPERTS, NORMS_BEFORE_BLOCKS, PLAIN_SUMS
 from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 
@@ -115,9 +109,7 @@ TOPIC = Topic(
     },
     levels=(
         LevelSpec(
-            "whole-model",
-            after=("single-head",),
-            steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
+            "whole-model", after=("single-head",), steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),)
         ),
     ),
 )
