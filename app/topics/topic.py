@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -50,7 +50,7 @@ class FigurePlan:
 
     @property
     def draws_products(self) -> bool:
-        """Whether results are placed by what they are multiplied from, not merely below or next to each other."""
+        """Whether the layout places results by what they are made from: every layout but "stack" and "row"."""
         return self.layout not in ("stack", "row")
 
 
@@ -126,7 +126,11 @@ class Topic:
     levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a figure, a level or a symbol that none of the tables has."""
+        """Raise ValueError for a figure, a symbol or a level that its tables don't allow.
+
+        A figure may draw only tensors of the table that is drawn; the sides of a table may have only `symbols`; a level
+        may ask only for `rows`.
+        """
         for table in self.tables:
             drawn = self.drawn_with.get(table.key, table)
             for plan in self.figures.get(table.key, ()):
@@ -141,7 +145,10 @@ class Topic:
 
     @cached_property
     def boxes(self) -> frozenset[str]:
-        """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'."""
+        """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'.
+
+        They are those of all `tables`, and one for each of `counts`.
+        """
         entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
@@ -156,3 +163,12 @@ class Topic:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
         batch = ["B"] if self.batched else []
         return MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
+
+
+def first_free(choices: Sequence[int], place: int, taken: Collection[int]) -> int:
+    """The first of `choices` from `place` on that is not in `taken`; places, from 0, go around in a circle.
+
+    If all are taken, it is the one at `place`.
+    """
+    in_order = [choices[(place + step) % len(choices)] for step in range(len(choices))]
+    return next((choice for choice in in_order if choice not in taken), in_order[0])
