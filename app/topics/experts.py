@@ -97,8 +97,8 @@ def even_tokens(architecture: Architecture) -> int:
 def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
     """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts; rest.
 
-    `rest` are all parameters of the model except its routed experts; routers and shared experts are among them. Empty
-    for a model without experts.
+    `rest` is the number of all parameters of the model except its routed experts; routers and shared experts are among
+    them. Empty for a model without experts. The layers are those of the first kind that has experts.
     """
     kind = _kind_with_experts(architecture)
     if kind is None:
@@ -110,7 +110,7 @@ def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
 
 
 def shared_expert_parameters(architecture: Architecture) -> int:
-    """The parameters of one layer's shared experts; 0 without any."""
+    """The number of parameters of the shared experts in one layer with experts; 0 without any."""
     kind = _kind_with_experts(architecture)
     shared = kind.rows.get("shared_experts", ()) if kind else ()
     return sum(spec.count.size(architecture.all_sizes) for spec in shared)
@@ -122,7 +122,7 @@ def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
 
 
 def _are_gated(kind: LayerKind) -> bool:
-    """Whether the matrices of an expert are three of d × d_exp."""
+    """Whether the matrices of all E experts of a layer have 3·E·d·d_exp entries: three of d × d_exp in each."""
     experts = kind.rows["experts"]
     matrices = number_of_parameters(spec for spec in experts if spec.kind == "matrix")
     return matrices == Expression.parse("3*E*d") * inner_width(experts)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.algebra.expression import Expression
-from app.models.architecture import Architecture
 from app.shapes.table import Tensor, TensorTable
 from app.topics.requirements import PLAIN_HEAD
 from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, GROUPED_THREE_DIMENSIONS, HEADS_FIGURES, THREE_DIMENSIONS
@@ -27,19 +26,13 @@ def _with_batch(key: str, table: TensorTable) -> TensorTable:
 
 
 GROUPED_FOUR_DIMENSIONS = _with_batch("grouped-four-dimensions", GROUPED_THREE_DIMENSIONS)
-
 FOUR_DIMENSIONS = _with_batch("four-dimensions", THREE_DIMENSIONS)
-
-
-def _batched_heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The table with a batch dimension; the keys of grouped heads are repeated only in a model with G below H."""
-    return FOUR_DIMENSIONS if architecture.G == architecture.H else GROUPED_FOUR_DIMENSIONS
 
 
 TOPIC = Topic(
     "four-dimensions",
     "layer",
-    _batched_heads_table,
+    lambda architecture, _tokens: FOUR_DIMENSIONS if architecture.G == architecture.H else GROUPED_FOUR_DIMENSIONS,
     PLAIN_HEAD,
     masked=True,
     batched=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_ATTENTION
 from app.topics.requirements import PLAIN_LAYERS
@@ -17,28 +16,24 @@ LAYER_PARAMETERS = TensorTable("layer-parameters", (*LAYER_ATTENTION, W_GATE, *U
 PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION, *UP_AND_DOWN))
 
 _QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
-
 _OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
-
 _DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
-    """A layer's matrices, with the feed-forward block of `model` and their activations, which are one token's."""
+    """A layer's attention and the feed-forward block of `model`: matrices and activations, under `key`.
+
+    The activations have small letters, as those of one token; attention's scores and weights are among them.
+    """
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
     tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
     return model.with_only((t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors), key)
 
 
-def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The matrices of one layer, W_gate among them if the feed-forward block is gated."""
-    return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
-
-
 TOPIC = Topic(
     "layer-parameters",
     "parameters",
-    _layer_parameters_table,
+    lambda architecture, _tokens: LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS,
     PLAIN_LAYERS,
     tables=(LAYER_PARAMETERS, PLAIN_LAYER_PARAMETERS),
     figures={

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import PLAIN_HEAD
@@ -49,14 +48,10 @@ HEAD_FIGURES = (
 )
 
 
-def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
-
-
 TOPIC = Topic(
     "single-head",
     "head",
-    _head_table,
+    lambda architecture, _tokens: SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD,
     PLAIN_HEAD,
     masked=True,
     program="head",

@@ -15,18 +15,12 @@ ViT predicts no token but the class of an image, from its class token.
 from __future__ import annotations
 
 from app.models.architecture import Architecture
-from app.shapes.operation import Apply, Concat, Convolve, First, Lookup, Matmul, Operation, Reshape, Slice, Transpose
-from app.shapes.table import Tensor, TensorTable, learned, tensor
+from app.shapes.operation import Apply, Concat, Convolve, First, Lookup, Matmul, Reshape, Slice, Transpose
+from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import NEXT_TOKEN, Requirement
 from app.topics.topic import FigurePlan, LevelSpec, Topic
 from app.topics.whole_model import WHOLE_MODEL
 from app.translation import N_
-
-
-def _ids(key: str, letter: str, shape: str, made_by: Operation | None = None) -> Tensor:
-    """Numbers of tokens in the vocabulary: those that the model reads, or those that it should predict."""
-    return tensor(key, letter, shape, "input", made_by)
-
 
 _TO_LOGITS = (
     WHOLE_MODEL["embedding"],
@@ -39,23 +33,23 @@ _TO_LOGITS = (
 TEXT_TO_LOSS = TensorTable(
     "text-to-loss",
     (
-        _ids("tokens", "t", "B, N"),
+        tensor("tokens", "t", "B, N", "input"),
         *_TO_LOGITS,
         tensor("shifted_logits", "Z_shift", "B, N - 1, V", "output", Slice("logits", "b n v -> b s v", drops="last")),
-        _ids("targets", "y", "B, N - 1", Slice("tokens", "b n -> b s", drops="first")),
+        tensor("targets", "y", "B, N - 1", "input", Slice("tokens", "b n -> b s", drops="first")),
         tensor("flat_logits", "Z_flat", "B*N - B, V", "output", Reshape("shifted_logits", "b s v -> (b s) v")),
-        _ids("flat_targets", "y_flat", "B*N - B", Reshape("targets", "b s -> (b s)")),
+        tensor("flat_targets", "y_flat", "B*N - B", "input", Reshape("targets", "b s -> (b s)")),
     ),
 )
 
 TARGET_TEXT_TO_LOSS = TensorTable(
     "target-text-to-loss",
     (
-        _ids("targets", "y", "B, N"),
-        _ids("tokens", "t", "B, N", Apply("targets", "b n -> b n", "shift_right")),
+        tensor("targets", "y", "B, N", "input"),
+        tensor("tokens", "t", "B, N", "input", Apply("targets", "b n -> b n", "shift_right")),
         *_TO_LOGITS,
         tensor("flat_logits", "Z_flat", "B*N, V", "output", Reshape("logits", "b n v -> (b n) v")),
-        _ids("flat_targets", "y_flat", "B*N", Reshape("targets", "b n -> (b n)")),
+        tensor("flat_targets", "y_flat", "B*N", "input", Reshape("targets", "b n -> (b n)")),
     ),
 )
 
@@ -111,15 +105,15 @@ IMAGE_TO_LOSS = TensorTable(
         tensor("class_vectors", "y_cls", "B, d", "hidden", First("final", "b m d -> b d")),
         learned("classifier", "d, labels", "output", letter="W_out"),
         tensor("logits", "Z", "B, labels", "output", Matmul("class_vectors classifier", "b d, d l -> b l")),
-        _ids("classes", "y", "B"),
+        tensor("classes", "y", "B", "input"),
     ),
 )
 
 
 def _has_target(architecture: Architecture, tokens: int) -> bool:
-    """Whether it predicts a next token at each position, or one of several classes of an image.
+    """Whether the model predicts one of several classes of an image or, if it reads no images, next tokens.
 
-    An encoder-decoder need only have scores over the vocabulary.
+    An encoder-decoder need only have an LM head; any other model must meet NEXT_TOKEN.
     """
     if architecture.input == "image":
         return architecture.extra.get("labels", 1) > 1
@@ -127,7 +121,7 @@ def _has_target(architecture: Architecture, tokens: int) -> bool:
 
 
 def _table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The way into the model and to its loss: of images, of sound, of a source text, or of a text alone."""
+    """The way into the model and to its loss: of images, of sound, of an encoder-decoder's text, or of a text alone."""
     by_input = {"image": IMAGE_TO_LOSS, "sound": SOUND_TO_LOSS, "text": TARGET_TEXT_TO_LOSS}
     reads_text = architecture.input == "text" and not architecture.encoder_decoder
     return TEXT_TO_LOSS if reads_text else by_input[architecture.input]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Repeat, Reshape, Softmax, Transpose, View
 from app.shapes.table import TensorTable, tensor
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_PROJECTIONS, LAYER_W_O
@@ -45,7 +44,7 @@ GROUPED_THREE_DIMENSIONS = TensorTable(
 def without_repeat(key: str, table: TensorTable) -> TensorTable:
     """The table, under `key`, of a model with as many key/value heads as query heads, which copies none.
 
-    Repeated keys and values are left out; what was made of them is made of the originals.
+    Tensors made by Repeat are left out; what was made of them is made of the originals. G and H are `alike` in it.
     """
     original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
     others = (tensor for tensor in table.tensors if tensor.key not in original)
@@ -67,21 +66,16 @@ HEADS_FIGURES = (
 )
 
 _REPEATED = {"deck-keys": "repeated_keys", "deck-values": "repeated_values"}
-
 GROUPED_HEADS_FIGURES = tuple(
     replace(plan, results=(*plan.results, _REPEATED[plan.key])) if plan.key in _REPEATED else plan
     for plan in HEADS_FIGURES
 )
 
 
-def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    return THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS
-
-
 TOPIC = Topic(
     "three-dimensions",
     "layer",
-    _heads_table,
+    lambda architecture, _tokens: THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS,
     PLAIN_HEAD,
     masked=True,
     program="split-heads",
