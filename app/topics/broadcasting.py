@@ -93,7 +93,7 @@ BROADCASTING = TensorTable("broadcasting", (*_PADDING, *_CAUSAL, *_POSITIONS, *_
 
 
 def _adds_positions(architecture: Architecture) -> bool:
-    """Whether rows of a table of positions are added to token embeddings of the same width."""
+    """Whether the model adds rows of a position table to its token embeddings, and the table is d wide."""
     tables = [spec for spec in architecture.base_parameters if spec.part == ModelPart.POSITION_TABLE]
     return architecture.has_position_table and any(str(spec.in_out_shape[-1]) == "d" for spec in tables)
 
@@ -107,8 +107,8 @@ def _has_scale(architecture: Architecture) -> bool:
 def _broadcasting_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """What the model has of BROADCASTING, under the same key; a list that meets a column is in every table.
 
-    Masks only with text as the input, the causal one in a causal model; positions if they are added; a norm's scale if
-    it has one; cosines with RoPE; groups if several query heads share keys.
+    It has masks only if the model reads text, the causal one only if the model is causal, too; positions if rows of a
+    table are added; the scale of a norm if there is one of d numbers; cosines with RoPE; groups if G is below H.
     """
     reads_text = architecture.input == "text"
     parts = {
