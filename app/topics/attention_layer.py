@@ -95,7 +95,7 @@ _LATENT = (
 
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The table of an attention layer, with latent attention if the model has it (and a latent for its queries)."""
+    """The table of an attention layer, with latent attention, and with latent queries, if the model has these."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
     return LATENT_ATTENTION_LAYER if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION_LAYER

@@ -58,9 +58,8 @@ WINDOWED_DECODE_STEP = TensorTable(
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one more token after `tokens` cached ones; None without a KV cache or a position for the new token.
 
-    It is None too for a bidirectional model without a decoder, and beyond the first chunk of chunked attention, where
-    the new token sees only its chunk. If the new token no longer fits into a sliding window with the cached ones, it is
-    the table in which the oldest key is dropped.
+    It is None, too, beyond the first chunk of chunked attention, where the new token sees only its chunk. If the new
+    token no longer fits into a sliding window with the cached ones, it is the table in which the oldest key is dropped.
     """
     if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None

@@ -55,7 +55,8 @@ _MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "2 + 
 def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The steps, with a mask if the model is causal, and with the number under the root if it divides by √d_h.
 
-    The entries of the mask are counted only if no window or chunk of a layer hides more than later tokens.
+    The masked entries of FEW tokens are counted only with a mask, and if no window or chunk of a layer hides more than
+    later tokens.
     """
     counts = (_UNDER_ROOT,) if divides_by_root(architecture) else ()
     if not architecture.causal:

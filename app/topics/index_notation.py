@@ -65,7 +65,7 @@ INDEX_NOTATION = replace(_PLAIN, tensors=tuple(each for each in _PLAIN.tensors i
 def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
     """The question over which axes the pattern of a tensor sums: `right` is the number of the right text, from 1.
 
-    The text "" stands for no axis.
+    The text "" stands for no axis. It shows the line of code that makes the tensor.
     """
     made_by = table[key].made_by
     call = made_by.code() if made_by else ""
@@ -73,13 +73,14 @@ def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
 
 
 def _questions(table: TensorTable) -> Iterator[OneOf]:
-    """Yield which axes patterns sum over, then patterns to be written, the right one first.
+    """Yield three questions over which axes a pattern sums, then patterns to be written, the right one first.
 
-    A table without grouped scores has no patterns for repeating keys and for grouped queries. The misconceptions in
-    app/misconceptions/groups/dimensions.py name the wrong patterns by their places.
+    Patterns are of the projection, the split, scores, sums and the merge; in a table with grouped scores also of
+    repeated keys and grouped queries. The keys and values in them are the repeated ones, if the table has any. The
+    misconceptions in app/misconceptions/groups/dimensions.py name the wrong patterns by their places.
     """
-    has_groups = "repeated_keys" in table.by_key
-    keys, values = ("repeated_keys", "repeated_values") if has_groups else ("keys_by_head", "values_by_head")
+    are_repeated = "repeated_keys" in table.by_key
+    keys, values = ("repeated_keys", "repeated_values") if are_repeated else ("keys_by_head", "values_by_head")
     yield _summed(table, "scores", 3, "q, k", "b, h, e", "e", "")
     yield _summed(table, "own_scores", 2, "b, h, n, e", "e", "n", "")
     yield _summed(table, "context_by_token", 4, "q", "b, h, k", "q, e", "k", "")

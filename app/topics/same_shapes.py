@@ -45,9 +45,10 @@ SAME_SHAPES = TensorTable(
 def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
     """The token i, the head j and the feature f that a sheet asks about, each counted from 0.
 
-    i is about a third of the way, f is 3 or the last feature if there are fewer. Of the heads after the first, j is the
+    i is `tokens` // 3, and f is 3, or the last feature if there are fewer. Of the heads after the first, j is the
     nearest to the middle for which the wrong view has another head's query of another token at (j, i); if there is
-    none, one for which at least the head or the token is another, else the nearest of all. With a single head, j is 0.
+    none, one for which at least the head or the token is another, else the nearest of all. Of two that are as near it
+    is the first. With a single head, j is 0.
     """
     heads, i = architecture.H, tokens // 3
 
@@ -59,14 +60,17 @@ def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
 
 
 def same_shapes(architecture: Architecture, tokens: int) -> TensorTable:
-    """The tensors of right and wrong lines, then the counts, among which a bidirectional model has none of the mask."""
+    """The tensors of right and wrong lines, then the counts for this model and this many tokens."""
     return replace(SAME_SHAPES, counts=tuple(_counts(architecture, tokens)))
 
 
 def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """Yield where entries of views come from, the dimensions of the softmax, and what a causal mask leaves of token i.
 
-    At (j, i) of q.view(heads, tokens, features) is query j·N + i of all in memory order, in which each token has H.
+    Of the right view this is the column of feature f of head j; of the wrong one, the token and head whose query is at
+    (j, i): in q.view(heads, tokens, features) this is query j·N + i in memory order, in which each token has H. The
+    last three, only in a causal model, are the keys that token i sees under the mask and under the mask turned round,
+    and the weights above 0 in its row of transposed weights.
     """
     sizes = chosen(architecture, tokens)
     token = (sizes["j"] * tokens + sizes["i"]) // architecture.H
@@ -90,7 +94,10 @@ def _index(key: str, total: Expression, formula: str = "") -> Count:
 
 
 def _most_under_one_mask(architecture: Architecture, _tokens: int) -> int:
-    """The longest text of a causal model in which no window and no chunk hides more than the causal mask does."""
+    """The longest text in which no window and no chunk of a layer hides more than the causal mask does.
+
+    MAX_TOKENS if there are none, and for a bidirectional model. In an encoder-decoder the layers are the encoder's.
+    """
     limits = [limit for run in architecture.stacks[0].runs for limit in (run.window, run.chunk) if limit]
     return min(limits, default=MAX_TOKENS) if architecture.causal else MAX_TOKENS
 

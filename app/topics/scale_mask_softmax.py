@@ -28,16 +28,16 @@ _N, _W, _ONE = Expression.symbol("N"), Expression.symbol("W"), Expression.number
 
 
 def chosen_token(tokens: int) -> int:
-    """The number of the token, counted from 1, whose weights a sheet asks for: about a third of the way."""
+    """The number of the token, counted from 1, whose weights a sheet asks for: `tokens` // 3 + 1."""
     return tokens // 3 + 1
 
 
 def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]:
     """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights.
 
-    The sums are those of one row and of all weights. A model whose scores are not divided by √d_h has no count for the
-    root, and a bidirectional one none for masked entries. Right only for models whose layers all hide the same entries
-    with this many tokens.
+    The three are the first token, token i (see `chosen_token`) and the last. The sums are those of one row and of all
+    weights. A model whose scores are not divided by √d_h has no count for the root, and a bidirectional one none for
+    masked entries. Right only for models whose layers all hide the same entries with this many tokens.
     """
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
     if divides_by_root(architecture):
@@ -58,9 +58,9 @@ def _window(architecture: Architecture, tokens: int) -> int | None:
 
 
 def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield the count of masked entries: those of later tokens, N·(N − 1)/2, and those before a window of W tokens.
+    """Yield the count of masked entries: those of later tokens, N·(N − 1)/2, and (N − W)·(N − W + 1)/2 before a window.
 
-    Yields nothing for a bidirectional model; a window counts only if there are more tokens than it holds.
+    Yields nothing for a bidirectional model; a window of W tokens counts only if there are more than W.
     """
     if not architecture.causal:
         return
@@ -74,7 +74,8 @@ def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
 def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """Yield the weights above 0 of the first token, token i, the last token and all tokens together.
 
-    A token attends to itself and those before it, in a window to W of them; without a causal mask, each attends to all.
+    A token attends to itself and those before it, in a window to the latest W of these; without a causal mask, each
+    attends to all N.
     """
     window, i = _window(architecture, tokens), Expression.symbol("i")
     if not architecture.causal:

@@ -81,7 +81,7 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
-    """The whole model, and rotary angles if RoPE rotates at least one pair of numbers."""
+    """The whole model, with the tensor of rotary angles at its end if RoPE rotates whole pairs of numbers."""
     table = whole_model_table(architecture)
     if not rotates_pairs(architecture, tokens):
         return table
