@@ -122,15 +122,12 @@ TOPIC = Topic(
         ),
         DIRECT_LATENT_ATTENTION_LAYER.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
     },
-    levels=(
-        LevelSpec(
-            "attention-layer",
-            after=("single-head",),
-            steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
-        ),
+    after=("single-head",),
+    steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
+    more_levels=(
         LevelSpec(
             "attention-layer-latent",
-            topic_key="attention-layer",
+            "attention-layer",
             after=("attention-layer", "decode-step"),
             steps=(("queries", "rotary_key", "cache", "keys", "context"),),
         ),

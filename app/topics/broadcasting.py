@@ -14,7 +14,7 @@ from app.models.parameter_specs import ModelPart
 from app.shapes.operation import BroadcastAdd, BroadcastMultiply, Matmul, Unsqueeze, View
 from app.shapes.table import TensorTable, tensor
 from app.topics.requirements import PLAIN_HEAD
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 _PADDING = (
     tensor("scores", "S", "B, H, N, N", "score"),
@@ -142,14 +142,9 @@ TOPIC = Topic(
             FigurePlan("grown", "number_row", ("grown",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "broadcasting",
-            after=("four-dimensions",),
-            steps=(
-                ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),
-                ("positions_of_batch", "norm_scale", "cosines_heads_first", "cosines_tokens_first", "grouped_keys"),
-            ),
-        ),
+    after=("four-dimensions",),
+    steps=(
+        ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),
+        ("positions_of_batch", "norm_scale", "cosines_heads_first", "cosines_tokens_first", "grouped_keys"),
     ),
 )

@@ -23,7 +23,7 @@ from app.topics.requirements import (
     Requirement,
 )
 from app.topics.three_dimensions import without_repeat
-from app.topics.topic import FigurePlan, LevelSpec, Topic, first_free
+from app.topics.topic import FigurePlan, Topic, first_free
 from app.translation import N_
 
 _NEW_TOKENS = (7, 12, 14, 17, 19)  # none is a size of a batch
@@ -189,14 +189,9 @@ TOPIC = Topic(
             FigurePlan("deck-cross-scores", "cross_queries", ("cross_scores",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "cache-tensor",
-            after=("decode-step", "four-dimensions"),
-            steps=(
-                ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),
-                ("queries", "keys", "scores", "cross_scores", "context"),
-            ),
-        ),
+    after=("decode-step", "four-dimensions"),
+    steps=(
+        ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),
+        ("queries", "keys", "scores", "cross_scores", "context"),
     ),
 )

@@ -21,7 +21,7 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.layer_parameters import LAYER_PARAMETERS
 from app.topics.requirements import CACHE_OF_KNOWN_LENGTH, PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import SINGLE_HEAD
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 # In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
 # and values in G key/value heads.
@@ -154,13 +154,6 @@ TOPIC = Topic(
     counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "
     "feed_forward_flops weights_16_bit weights_8_bit weights_4_bit cache_16_bit cache_8_bit",
     extra_symbols="params",
-    levels=(
-        LevelSpec(
-            "costs",
-            after=("decode-step", "parameter-count"),
-            steps=(
-                ("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),
-            ),
-        ),
-    ),
+    after=("decode-step", "parameter-count"),
+    steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),),
 )

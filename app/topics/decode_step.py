@@ -7,7 +7,7 @@ from app.shapes.operation import Concat, Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
 from app.topics.requirements import CACHE_OF_KEYS_AND_VALUES, KV_CACHE, ONE_NUMBER_OF_VISIBLE_KEYS, ROOM_FOR_ONE_MORE
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 _NEW_TOKEN = tensor("input", "x", "1, d", "input")
 _NEW_QUERY = tensor("queries", "q", "1, d_h", "query", Matmul("input W_Q", "o d, d h -> o h"))
@@ -96,11 +96,6 @@ TOPIC = Topic(
             FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output"), "flow"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "decode-step",
-            after=("single-head", "attention-layer"),
-            steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
-        ),
-    ),
+    after=("single-head", "attention-layer"),
+    steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
 )

@@ -26,7 +26,7 @@ from app.shapes.parameter_rows import added_up, parameter_rows
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
 from app.topics.requirements import NAMED_PARTS, ONE_STACK, Requirement
 from app.topics.single_head import INPUT
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
@@ -175,11 +175,6 @@ TOPIC = Topic(
             FigurePlan("expert-down", "expert_hidden", ("expert_output",)),
         ),
     },
-    levels=(
-        LevelSpec(
-            "experts",
-            after=("parameter-count",),
-            steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
-        ),
-    ),
+    after=("parameter-count",),
+    steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
 )

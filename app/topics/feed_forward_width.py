@@ -11,7 +11,7 @@ from app.models.architecture import Architecture
 from app.models.width_rules import WHOLE_PERCENT, WidthRule
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NO_EXPERTS, ONE_STACK, Requirement
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 from app.translation import N_
 
 
@@ -114,14 +114,9 @@ TOPIC = Topic(
     counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
     "ungated_parameters",
     extra_symbols="m percent g",
-    levels=(
-        LevelSpec(
-            "feed-forward-width",
-            after=("layer-parameters",),
-            steps=(
-                ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
-                ("block_parameters", "gated_width"),
-            ),
-        ),
+    after=("layer-parameters",),
+    steps=(
+        ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
+        ("block_parameters", "gated_width"),
     ),
 )

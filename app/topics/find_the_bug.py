@@ -16,7 +16,7 @@ from app.bugs.witnesses import Witness, healthy_witness
 from app.models.architecture import Architecture
 from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
 from app.topics.requirements import Requirement, TopicError
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 from app.translation import N_
 
 SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the shape after a line, in order
@@ -199,12 +199,7 @@ TOPIC = Topic(
     tables=tuple(map(_with_sides, range(1, MAX_SIDES + 1))),
     bugs=tuple(BUGS),
     build_for_bug=_bug_table,
-    levels=(
-        LevelSpec(
-            "find-the-bug",
-            after=("attention-layer", "three-dimensions"),
-            steps=(("where", "why", "repair"),),
-            begins_whole=True,
-        ),
-    ),
+    after=("attention-layer", "three-dimensions"),
+    steps=(("where", "why", "repair"),),
+    begins_whole=True,
 )

@@ -17,7 +17,7 @@ from app.shapes.table import Count, TensorTable, tensor
 from app.topics.requirements import PLAIN_HEAD, Requirement, visible_keys
 from app.topics.scale_mask_softmax import divides_by_root
 from app.topics.single_head import SINGLE_HEAD, UNMASKED_WEIGHTS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 FEW = 3  # tokens between one and all, to be counted by hand
@@ -90,5 +90,6 @@ TOPIC = Topic(
     counts="under_root masked",
     figures={MASKED.key: _FIGURES, UNMASKED.key: _FIGURES},
     in_steps=True,
-    levels=(LevelSpec("first-steps", after=(), steps=(_STEPS,), begins_whole=True),),
+    steps=(_STEPS,),
+    begins_whole=True,
 )

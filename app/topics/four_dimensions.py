@@ -8,7 +8,7 @@ from app.algebra.expression import Expression
 from app.shapes.table import Tensor, TensorTable
 from app.topics.requirements import PLAIN_HEAD
 from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, GROUPED_THREE_DIMENSIONS, HEADS_FIGURES, THREE_DIMENSIONS
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 
 def _with_batch(key: str, table: TensorTable) -> TensorTable:
@@ -39,9 +39,6 @@ TOPIC = Topic(
     program="split-heads",
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
     figures={FOUR_DIMENSIONS.key: HEADS_FIGURES, GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
-    levels=(
-        LevelSpec(
-            "four-dimensions", after=("three-dimensions",), steps=(("queries_by_head", "scores", "joined_context"),)
-        ),
-    ),
+    after=("three-dimensions",),
+    steps=(("queries_by_head", "scores", "joined_context"),),
 )

@@ -24,7 +24,7 @@ from app.topics.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
 from app.topics.decode_costs import step_flops
 from app.topics.decode_step import DECODE_STEP
 from app.topics.requirements import PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, Requirement
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 from app.translation import N_
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
@@ -95,14 +95,9 @@ TOPIC = Topic(
     bars="sums-and-growth",
     counts="projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
     "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token",
-    levels=(
-        LevelSpec(
-            "growth",
-            after=("costs",),
-            steps=(
-                ("pairwise_flops", "crossing", "decode_flops"),
-                ("projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
-            ),
-        ),
+    after=("costs",),
+    steps=(
+        ("pairwise_flops", "crossing", "decode_flops"),
+        ("projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
     ),
 )

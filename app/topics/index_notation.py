@@ -12,7 +12,7 @@ from app.topics.attention_layer import LAYER_PROJECTIONS, LAYER_W_O
 from app.topics.four_dimensions import FOUR_DIMENSIONS, GROUPED_FOUR_DIMENSIONS
 from app.topics.requirements import MORE_THAN_ONE_HEAD, PLAIN_HEAD, Requirement
 from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, HEADS_FIGURES, without_repeat
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 _PROJECTED, _SPLIT, _MERGED = "b n d, d f -> b n f", "b n (h e) -> b h n e", "b h n e -> b n (h e)"
@@ -166,15 +166,10 @@ TOPIC = Topic(
     tables=tuple(replace(t, questions=tuple(_questions(t))) for t in (GROUPED_INDEX_NOTATION, INDEX_NOTATION)),
     figures={INDEX_NOTATION.key: _drawn(HEADS_FIGURES), GROUPED_INDEX_NOTATION.key: _drawn(GROUPED_HEADS_FIGURES)},
     drawn_with={INDEX_NOTATION.key: FOUR_DIMENSIONS, GROUPED_INDEX_NOTATION.key: GROUPED_FOUR_DIMENSIONS},
-    levels=(
-        LevelSpec(
-            "index-notation",
-            after=("four-dimensions",),
-            steps=(
-                ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
-                ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
-                ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
-            ),
-        ),
+    after=("four-dimensions",),
+    steps=(
+        ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
+        ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
+        ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.shapes.table import TensorTable
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_ATTENTION
 from app.topics.requirements import PLAIN_LAYERS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE_MODEL
 
 # The matrices of one layer, each in the x·W orientation: attention, then the feed-forward block with a gate (Shazeer,
@@ -50,13 +50,8 @@ TOPIC = Topic(
             _DOWN_MATRIX,
         ),
     },
-    levels=(
-        LevelSpec(
-            "layer-parameters",
-            after=("attention-layer", "whole-model"),
-            steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
-        ),
-    ),
+    after=("attention-layer", "whole-model"),
+    steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
     # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.
     drawn_with={
         LAYER_PARAMETERS.key: _with_activations(LAYER_PARAMETERS.key, WHOLE_MODEL),

@@ -11,7 +11,7 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, 
 from app.topics.attention_layer import LAYER_PROJECTIONS
 from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, Requirement
 from app.topics.single_head import INPUT
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 RANK = 8  # the default of peft's LoraConfig, and one of the ranks in the paper's tables
@@ -67,11 +67,6 @@ TOPIC = Topic(
             FigurePlan("adapted", "frozen_queries", ("query_update", "queries"), "stack"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "lora",
-            after=("attention-layer", "layer-parameters"),
-            steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
-        ),
-    ),
+    after=("attention-layer", "layer-parameters"),
+    steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
 )

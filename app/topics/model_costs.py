@@ -35,7 +35,7 @@ from app.topics.requirements import (
     SCORES_OF_QUERIES_AND_KEYS,
 )
 from app.topics.single_head import SINGLE_HEAD
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 _PAIRWISE = ("scores", "context")  # the products of attention without parameters
 # Bytes for each parameter that training in mixed precision keeps besides the weights in 16 bits (Rajbhandari et al.,
@@ -199,23 +199,18 @@ TOPIC = Topic(
     counts="layers_multiplied outside_multiplied multiplied rule_flops token_flops rule_excess products_flops "
     "attention_flops prefill_flops decode_flops training_rule training_flops decode_intensity prefill_intensity "
     "weights_16_bit gradients_bytes master_bytes moments_bytes training_bytes",
-    levels=(
-        LevelSpec(
-            "model-costs",
-            after=("costs",),
-            steps=(
-                ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
-                (
-                    "token_flops",
-                    "attention_flops",
-                    "prefill_flops",
-                    "decode_flops",
-                    "decode_intensity",
-                    "prefill_intensity",
-                    "training_flops",
-                ),
-                ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
-            ),
+    after=("costs",),
+    steps=(
+        ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
+        (
+            "token_flops",
+            "attention_flops",
+            "prefill_flops",
+            "decode_flops",
+            "decode_intensity",
+            "prefill_intensity",
+            "training_flops",
         ),
+        ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
     ),
 )

@@ -6,7 +6,7 @@ from app.shapes.parameter_inventory import parameter_inventory
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.table import TensorTable
 from app.topics.requirements import NAMED_PARTS, ONE_STACK
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 TOPIC = Topic(
     "parameter-count",
@@ -17,11 +17,6 @@ TOPIC = Topic(
     counts="embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
     "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
     "all_layers final_norm head_transform output_head task_head total used embedding_projection pooler",
-    levels=(
-        LevelSpec(
-            "parameter-count",
-            after=("layer-parameters",),
-            steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
-        ),
-    ),
+    after=("layer-parameters",),
+    steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
 )

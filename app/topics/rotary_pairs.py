@@ -20,7 +20,7 @@ from app.shapes.operation import Apply, Rope
 from app.shapes.table import Count, TensorTable, tensor
 from app.topics.requirements import ONE_STACK, OWN_PROJECTIONS, Requirement
 from app.topics.single_head import QUERIES_AND_KEYS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 # The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
@@ -109,11 +109,6 @@ TOPIC = Topic(
             FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "rotary-pairs",
-            after=("attention-layer", "whole-model"),
-            steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
-        ),
-    ),
+    after=("attention-layer", "whole-model"),
+    steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
 )

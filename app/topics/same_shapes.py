@@ -21,7 +21,7 @@ from app.shapes.operation import Softmax, WrongView
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
 from app.topics.requirements import MORE_THAN_ONE_HEAD, WEIGHTS_THAT_SUM_TO_ONE, Requirement
 from app.topics.three_dimensions import THREE_DIMENSIONS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 FEWEST_TOKENS = 5  # with fewer, what a mask hides is the same number in more than one way
@@ -135,14 +135,9 @@ TOPIC = Topic(
             FigurePlan("deck-softmax", "scores", ("weights",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "same-shapes",
-            after=("three-dimensions",),
-            steps=(
-                ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),
-                ("softmax_dim", "softmax_dim_batched", "seen_keys", "reversed_keys", "turned_weights"),
-            ),
-        ),
+    after=("three-dimensions",),
+    steps=(
+        ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),
+        ("softmax_dim", "softmax_dim_batched", "seen_keys", "reversed_keys", "turned_weights"),
     ),
 )

@@ -22,7 +22,7 @@ from app.topics.requirements import (
     WEIGHTS_THAT_SUM_TO_ONE,
 )
 from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGHTS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 _N, _W, _ONE = Expression.symbol("N"), Expression.symbol("W"), Expression.number(1)
 
@@ -140,11 +140,6 @@ TOPIC = Topic(
         SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
         UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
     },
-    levels=(
-        LevelSpec(
-            "scale-mask-softmax",
-            after=("single-head", "bidirectional-head"),
-            steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
-        ),
-    ),
+    after=("single-head", "bidirectional-head"),
+    steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import PLAIN_HEAD
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 INPUT = tensor("input", "X", "N, d", "input")
 HEAD_PROJECTIONS = (
@@ -57,12 +57,6 @@ TOPIC = Topic(
     program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
     figures={SINGLE_HEAD.key: HEAD_FIGURES, BIDIRECTIONAL_HEAD.key: HEAD_FIGURES},
-    levels=(
-        LevelSpec(
-            "single-head",
-            after=(),
-            steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
-            begins_whole=True,
-        ),
-    ),
+    steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
+    begins_whole=True,
 )

@@ -24,7 +24,7 @@ from app.models.parameter_specs import FusedOrder, ParameterSpecs
 from app.shapes.operation import Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, Role, Tensor, TensorTable, tensor
 from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, MORE_THAN_ONE_HEAD, OWN_PROJECTIONS, Requirement
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 # The matrices in the order of a layout: letter and role, then the key and letter of what each computes.
@@ -201,14 +201,9 @@ TOPIC = Topic(
         table.key: _SEPARATE_FIGURES if len(table.tensors) == len(_SEPARATE) else _FUSED_FIGURES for table in _TABLES
     },
     drawn_with={table.key: _with_activations(table) for table in _TABLES},
-    levels=(
-        LevelSpec(
-            "stored-weights",
-            after=("layer-parameters",),
-            steps=(
-                ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
-                ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
-            ),
-        ),
+    after=("layer-parameters",),
+    steps=(
+        ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
+        ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
     ),
 )

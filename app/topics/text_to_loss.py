@@ -18,7 +18,7 @@ from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Concat, Convolve, First, Lookup, Matmul, Reshape, Slice, Transpose
 from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import NEXT_TOKEN, Requirement
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.topics.whole_model import WHOLE_MODEL
 from app.translation import N_
 
@@ -178,16 +178,11 @@ TOPIC = Topic(
             FigurePlan("deck-classes", "class_vectors", ("logits",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "text-to-loss",
-            after=("whole-model",),
-            steps=(
-                ("tokens", "embedded", "logits"),
-                ("shifted_logits", "targets", "flat_logits", "flat_targets"),
-                ("sound", "convolved", "strided", "heard"),
-                ("pixels", "patches", "image_tokens", "final", "class_vectors", "logits"),
-            ),
-        ),
+    after=("whole-model",),
+    steps=(
+        ("tokens", "embedded", "logits"),
+        ("shifted_logits", "targets", "flat_logits", "flat_targets"),
+        ("sound", "convolved", "strided", "heard"),
+        ("pixels", "patches", "image_tokens", "final", "class_vectors", "logits"),
     ),
 )

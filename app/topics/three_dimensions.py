@@ -9,7 +9,7 @@ from app.shapes.table import TensorTable, tensor
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_PROJECTIONS, LAYER_W_O
 from app.topics.requirements import PLAIN_HEAD
 from app.topics.single_head import INPUT
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 # All heads of a layer at once, as PyTorch code computes them: the heads are split off the features by view, become the
 # first dimension by transpose, and are merged into the features again at the end. Each of the G key/value heads is
@@ -81,11 +81,6 @@ TOPIC = Topic(
     program="split-heads",
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
     figures={THREE_DIMENSIONS.key: HEADS_FIGURES, GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
-    levels=(
-        LevelSpec(
-            "three-dimensions",
-            after=("attention-layer",),
-            steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
-        ),
-    ),
+    after=("attention-layer",),
+    steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
 )

@@ -56,23 +56,17 @@ class FigurePlan:
 
 @dataclass(frozen=True)
 class LevelSpec:
-    """One level of practice: the levels that have to be passed before it, and its steps.
+    """One level of practice: its topic, the levels that have to be passed before it, and its steps.
 
     Each step is the rows of one short sheet: together they ask for what is new, once. A level is passed when each of
-    its steps was right. If it `begins_whole`, its first sheet is a whole one, which covers the first step. `topic_key`
-    is for a second level of a topic, whose key cannot be the topic's.
+    its steps was right. If it `begins_whole`, its first sheet is a whole one, which covers the first step.
     """
 
     key: str
+    topic: str
     after: tuple[str, ...]
     steps: tuple[Rows, ...]
     begins_whole: bool = False
-    topic_key: str = ""
-
-    @property
-    def topic(self) -> str:
-        """The key of its topic: `topic_key`, or the level's key if that is empty."""
-        return self.topic_key or self.key
 
 
 @dataclass(frozen=True)
@@ -98,13 +92,18 @@ class Topic:
     answered in numbers.
     bugs: of a topic about a program with a bug, the keys of those that a worksheet may name; `build_for_bug` then gives
     the table for one of them, and `build_table` that for the first that is true of the model.
-    levels: those of practice.
+    after, steps, begins_whole: those of its level of practice, which has the topic's key; see LevelSpec. `more_levels`
+    are further levels on the topic.
     """
 
     key: str
     subject: Subject
     build_table: Callable[[Architecture, int], TensorTable]
     requires: tuple[Requirement, ...]
+    steps: tuple[Rows, ...]
+    after: tuple[str, ...] = ()
+    begins_whole: bool = False
+    more_levels: tuple[LevelSpec, ...] = ()
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False
@@ -123,7 +122,6 @@ class Topic:
     in_steps: bool = False
     bugs: tuple[str, ...] = ()
     build_for_bug: Callable[[Bug, Architecture, int], TensorTable] | None = None
-    levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for a figure, a symbol or a level that its tables don't allow.
@@ -142,6 +140,11 @@ class Topic:
         for level in self.levels:
             if unknown := {row for step in level.steps for row in step} - self.rows:
                 raise ValueError(f"{self.key}: the level {level.key} asks for {min(unknown)}, which no table has")
+
+    @property
+    def levels(self) -> tuple[LevelSpec, ...]:
+        """The levels of practice on the topic: the one with its key, then `more_levels`."""
+        return (LevelSpec(self.key, self.key, self.after, self.steps, self.begins_whole), *self.more_levels)
 
     @cached_property
     def boxes(self) -> frozenset[str]:

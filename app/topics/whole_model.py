@@ -9,7 +9,7 @@ from app.shapes.operation import Apply, Gate, LastRow, Lookup, Matmul, Residual
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NEXT_TOKEN, NO_EXPERTS, NORMS_BEFORE_BLOCKS, PLAIN_SUMS
 from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 # The matrices of a feed-forward block; only a gated one has W_gate.
 W_GATE = learned("W_gate", "d, d_ff", "hidden")
@@ -107,9 +107,6 @@ TOPIC = Topic(
             *_AFTER_FEED_FORWARD,
         ),
     },
-    levels=(
-        LevelSpec(
-            "whole-model", after=("single-head",), steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),)
-        ),
-    ),
+    after=("single-head",),
+    steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
 )
