@@ -68,27 +68,17 @@ def _cache_table(key: str, *appended: Tensor, cached: str, used: str, of_layer: 
             *appended,
             tensor("repeated_keys", "K_rep", f"B, H, {used}, d_h", "key", Repeat("keys", "b g t e -> b h t e")),
             tensor("repeated_values", "V_rep", f"B, H, {used}, d_v", "value", Repeat("values", "b g t v -> b h t v")),
-            tensor(
-                "scores",
-                "S",
-                f"B, H, m, {used}",
-                "score",
-                Matmul("queries repeated_keys", "b h m e, b h t e -> b h m t"),
-            ),
+            tensor("scores", "S", f"B, H, m, {used}", "score",
+                   Matmul("queries repeated_keys", "b h m e, b h t e -> b h m t")),
             tensor("weights", "A", f"B, H, m, {used}", "score", Softmax("scores", "b h m t -> b h m t", masked=True)),
-            tensor(
-                "context",
-                "C",
-                "B, H, m, d_v",
-                "value",
-                Matmul("weights repeated_values", "b h m t, b h t v -> b h m v"),
-            ),
+            tensor("context", "C", "B, H, m, d_v", "value",
+                   Matmul("weights repeated_values", "b h m t, b h t v -> b h m v")),
         ),
         counts=(
             Count("cached_numbers", numbers, formula, unit="entries"),
             Count("cache_bytes", numbers * 2, f"2 {{bytes}} · {formula}", doubled, unit="bytes"),
         ),
-    )
+    )  # fmt: skip
 
 
 _KEYS_APPENDED, _VALUES_APPENDED = "b g n e, b g m e -> b g t e", "b g n v, b g m v -> b g t v"
@@ -120,15 +110,10 @@ DECODER_KV_CACHE = replace(
         tensor("cross_keys", "K_cross", "B, H, N_enc, d_h", "key"),
         tensor("cross_values", "V_cross", "B, H, N_enc, d_v", "value"),
         tensor("cross_queries", "Q_cross", "B, H, m, d_h", "query"),
-        tensor(
-            "cross_scores",
-            "S_cross",
-            "B, H, m, N_enc",
-            "score",
-            Matmul("cross_queries cross_keys", "b h m e, b h n e -> b h m n"),
-        ),
+        tensor("cross_scores", "S_cross", "B, H, m, N_enc", "score",
+               Matmul("cross_queries cross_keys", "b h m e, b h n e -> b h m n")),
     ),
-)
+)  # fmt: skip
 
 
 def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:

@@ -47,18 +47,13 @@ EXPERTS = TensorTable(
         learned("W_up", "d, d_exp", "hidden", counted=False),
         learned("W_down", "d_exp, d", "hidden", counted=False),
         tensor("expert_input", "X_e", "N*k/E, d", "input", SelectRows("input", "n d -> m d")),
-        tensor(
-            "expert_hidden",
-            "B_e",
-            "N*k/E, d_exp",
-            "hidden",
-            Matmul("expert_input W_up", "m d, d f -> m f", gated_by="W_gate"),
-        ),
+        tensor("expert_hidden", "B_e", "N*k/E, d_exp", "hidden",
+               Matmul("expert_input W_up", "m d, d f -> m f", gated_by="W_gate")),
         tensor("expert_output", "Y_e", "N*k/E, d", "output", Matmul("expert_hidden W_down", "m f, f d -> m d")),
         tensor("output", "O", "N, d", "output", AddExperts("expert_output", "m d -> n d")),
     ),
     asks_parameters=True,
-)
+)  # fmt: skip
 
 
 _EXPERTS = Requirement(

@@ -40,22 +40,19 @@ GROUPED_INDEX_NOTATION = TensorTable(
         tensor("weights", "A", "B, H, N, N", "score", Softmax("scores", "b h q k -> b h q k", masked=True)),
         tensor("context", "C", "B, H, N, d_v", "value", Einsum("weights repeated_values", _SUMS_BY_HEAD)),
         tensor("context_by_token", "C_tok", "B, N, H, d_v", "value", Einsum("weights repeated_values", _SUMS)),
-        tensor(
-            "joined_context", "C_cat", "B, N, H*d_v", "value", Rearrange("context_by_token", "b q h e -> b q (h e)")
-        ),
+        tensor("joined_context", "C_cat", "B, N, H*d_v", "value",
+               Rearrange("context_by_token", "b q h e -> b q (h e)")),
         # Of one input of the batch, since a sheet has boxes for four sides at most.
         tensor("queries_of_input", "Q_in", "H, N, d_h", "query"),
-        tensor(
-            "grouped_queries", "Q_G", "G, H/G, N, d_h", "query", Rearrange("queries_of_input", "(g r) n e -> g r n e")
-        ),
+        tensor("grouped_queries", "Q_G", "G, H/G, N, d_h", "query",
+               Rearrange("queries_of_input", "(g r) n e -> g r n e")),
         tensor("keys_of_input", "K_in", "G, N, d_h", "key"),
-        tensor(
-            "grouped_scores", "S_G", "G, H/G, N, N", "score", Einsum("grouped_queries keys_of_input", _GROUPED_SCORES)
-        ),
+        tensor("grouped_scores", "S_G", "G, H/G, N, N", "score",
+               Einsum("grouped_queries keys_of_input", _GROUPED_SCORES)),
         LAYER_W_O,
         tensor("output", "O", "B, N, d", "output", Einsum("joined_context W_O", "b q f, f d -> b q d")),
     ),
-)
+)  # fmt: skip
 
 _OF_GROUPS = ("queries_of_input", "grouped_queries", "keys_of_input", "grouped_scores")
 _PLAIN = without_repeat("index-notation", GROUPED_INDEX_NOTATION)

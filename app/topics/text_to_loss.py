@@ -59,21 +59,15 @@ SOUND_TO_LOSS = TensorTable(
     (
         tensor("sound", "X_mel", "B, bands, 2*C", "input"),
         learned("W_conv", "d, bands, 3", "input"),
-        tensor(
-            "convolved", "X_conv", "B, d, 2*C", "input", Convolve("sound W_conv", "b m t, d m k -> b d t", padding=1)
-        ),
+        tensor("convolved", "X_conv", "B, d, 2*C", "input",
+               Convolve("sound W_conv", "b m t, d m k -> b d t", padding=1)),
         learned("W_stride", "d, d, 3", "input"),
-        tensor(
-            "strided",
-            "X_half",
-            "B, d, C",
-            "input",
-            Convolve("convolved W_stride", "b c t, d c k -> b d s", stride="2", padding=1, activated=True),
-        ),
+        tensor("strided", "X_half", "B, d, C", "input",
+               Convolve("convolved W_stride", "b c t, d c k -> b d s", stride="2", padding=1, activated=True)),
         tensor("heard", "X_enc", "B, C, d", "input", Transpose("strided", "b d s -> b s d")),
         *TARGET_TEXT_TO_LOSS.tensors,
     ),
-)
+)  # fmt: skip
 
 # ViT (Dosovitskiy et al., arXiv:2010.11929, section 3.1): the matrix that embeds patches is a convolution whose steps
 # are as long as a patch.
@@ -82,32 +76,21 @@ IMAGE_TO_LOSS = TensorTable(
     (
         tensor("pixels", "X_img", "B, c, I, I", "input"),
         learned("W_patch", "d, c, p, p", "input"),
-        tensor(
-            "patches",
-            "P",
-            "B, d, n_side, n_side",
-            "input",
-            Convolve("pixels W_patch", "b c i j, d c p q -> b d h w", stride="{p}"),
-        ),
+        tensor("patches", "P", "B, d, n_side, n_side", "input",
+               Convolve("pixels W_patch", "b c i j, d c p q -> b d h w", stride="{p}")),
         tensor("flat_patches", "P_flat", "B, d, n_side*n_side", "input", Reshape("patches", "b d h w -> b d (h w)")),
         tensor("patch_tokens", "P_tok", "B, n_side*n_side, d", "input", Transpose("flat_patches", "b d n -> b n d")),
         tensor("class_tokens", "x_cls", "B, 1, d", "input"),
-        tensor(
-            "image_tokens",
-            "X",
-            "B, n_side*n_side + 1, d",
-            "input",
-            Concat("class_tokens patch_tokens", "b i d, b n d -> b m d"),
-        ),
-        tensor(
-            "final", "Y", "B, n_side*n_side + 1, d", "hidden", Apply("image_tokens", "b m d -> b m d", "{transformer}")
-        ),
+        tensor("image_tokens", "X", "B, n_side*n_side + 1, d", "input",
+               Concat("class_tokens patch_tokens", "b i d, b n d -> b m d")),
+        tensor("final", "Y", "B, n_side*n_side + 1, d", "hidden",
+               Apply("image_tokens", "b m d -> b m d", "{transformer}")),
         tensor("class_vectors", "y_cls", "B, d", "hidden", First("final", "b m d -> b d")),
         learned("classifier", "d, labels", "output", letter="W_out"),
         tensor("logits", "Z", "B, labels", "output", Matmul("class_vectors classifier", "b d, d l -> b l")),
         tensor("classes", "y", "B", "input"),
     ),
-)
+)  # fmt: skip
 
 
 def _has_target(architecture: Architecture, tokens: int) -> bool:
