@@ -105,9 +105,10 @@ class Bug:
             self._refuse(f"there is no program “{self.program_key}”")
         if not self.line:
             return
-        if self.line not in self.program.by_key:
+        right = {line.key: line.code for line in self.program.lines}
+        if self.line not in right:
             self._refuse(f"the program “{self.program_key}” has no line “{self.line}”")
-        if self.wrong == self.program.by_key[self.line].code:
+        if self.wrong == right[self.line]:
             self._refuse("its wrong line is the right one")
         try:
             parsed(self.wrong)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 from app.algebra.expression import Expression
@@ -69,11 +68,6 @@ class CodeProgram:
         words = set(re.findall(r"\w+", used))
         texts = {name: for_model(text, architecture) for name, text in self.given.items() if name in words}
         return tuple((name, tuple(map(Expression.parse, text.split(",")))) for name, text in texts.items())
-
-    @cached_property
-    def by_key(self) -> Mapping[str, CodeLine]:
-        """Its lines by key."""
-        return {line.key: line for line in self.lines}
 
 
 def for_model(text: str, architecture: Architecture) -> str:

@@ -55,26 +55,22 @@ def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, b
     is possible, else the nearest number of tokens; none if there is none near enough.
     """
     _check_positions(program, architecture, tokens)
-    has_batch = "B" in program.symbols
-    if has_batch and batch < MIN_BATCH:
+    if "B" in program.symbols and batch < MIN_BATCH:
         raise BugError(_("With one input, a batch hides bugs: choose a batch of at least 2."), tokens, MIN_BATCH + 1)
     clash = _equal_sizes(program, architecture, tokens, batch)
     if clash is None:
         return
     first, second, size = clash
-    other_batch = other_tokens = None
-    if has_batch and "B" in (first, second):
-        other_batch = next(
-            (b for b in range(batch + 1, batch + 50) if not _equal_sizes(program, architecture, tokens, b)), None
-        )
-    else:
-        other_tokens = first_possible(program, architecture, _around(tokens), batch)
     reason = _("{first} and {second} are both {size:,}, so code that mixes them up raises nothing.").format(
         first=first, second=second, size=size
     )
-    if other_batch is not None:
-        raise BugError(f"{reason} {_('Choose a batch of {batch}.').format(batch=other_batch)}", batch=other_batch)
-    raise BugError(with_proposal(reason, other_tokens), other_tokens)
+    if "B" not in (first, second):
+        other_tokens = first_possible(program, architecture, _around(tokens), batch)
+        raise BugError(with_proposal(reason, other_tokens), other_tokens)
+    for other in range(batch + 1, batch + 50):
+        if not _equal_sizes(program, architecture, tokens, other):
+            raise BugError(f"{reason} {_('Choose a batch of {batch}.').format(batch=other)}", batch=other)
+    raise BugError(with_proposal(reason, None))
 
 
 def with_proposal(reason: str, tokens: int | None) -> str:

@@ -184,8 +184,7 @@ class CodeTensor:
         if len(unknown) > 1:
             raise TensorError("only one dimension can be inferred")
         if product != total and not (unknown and product > 0 and total % product == 0):
-            written = ", ".join(str(int(length)) for length in shape)
-            raise TensorError(f"shape '[{written}]' is invalid for input of size {int(total)}", (product, total))
+            raise TensorError(f"shape '{_written(shape)}' is invalid for input of size {int(total)}", (product, total))
         return tuple(total // product if length == -1 else length for length in shape)
 
     def unsqueeze(self, dim: int) -> CodeTensor:
@@ -246,12 +245,12 @@ class CodeTensor:
         elif min(lengths) < 0:
             raise TensorError(
                 "split_with_sizes expects split_sizes have only non-negative entries, but got "
-                f"split_sizes=[{', '.join(str(int(each)) for each in lengths)}]"
+                f"split_sizes={_written(lengths)}"
             )
         elif sum(lengths) != length:
             raise TensorError(
                 f"split_with_sizes expects split_sizes to sum exactly to {int(length)} (input tensor's size at "
-                f"dimension {dim}), but got split_sizes=[{', '.join(str(int(each)) for each in lengths)}]",
+                f"dimension {dim}), but got split_sizes={_written(lengths)}",
                 (sum(lengths), length),
             )
         return tuple(self._parts(lengths, at))
@@ -439,14 +438,19 @@ def scaled_dot_product_attention(
     """
     scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
-        written = [", ".join(str(int(length)) for length in each) for each in (scores.shape, shape)]
-        raise TensorError(f"output with shape [{written[0]}] doesn't match the broadcast shape [{written[1]}]")
+        written = _written(scores.shape), _written(shape)
+        raise TensorError("output with shape {} doesn't match the broadcast shape {}".format(*written))
     if attn_mask is None and is_causal and scores.numbers is not None:
         attn_mask = CodeTensor.of_shape(scores.shape[-2:], _numpy().tri(*map(int, scores.shape[-2:]), dtype=bool))
     scores = scores / float(query.shape[-1]) ** 0.5
     scores = scores if attn_mask is None else scores.masked_fill(~attn_mask, float("-inf"))
     weights: CodeTensor = scores.softmax(-1)
     return weights @ value
+
+
+def _written(lengths: Sequence[int]) -> str:
+    """Lengths as torch writes them in a message: "[3, 10]"."""
+    return f"[{', '.join(str(int(length)) for length in lengths)}]"
 
 
 def place(dim: int, dimensions: int) -> int:

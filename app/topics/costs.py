@@ -27,7 +27,6 @@ from app.topics.topic import Topic
 # and values in G key/value heads.
 HEADS_COMPUTING = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
 BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by the bits of one number
-HALF_OF = PARTS_SUM * Fraction(1, 2)
 # The numbers that one layer caches for a token: a key of d_h and a value of d_v in each key/value head.
 CACHED_OF_TOKEN = Expression.parse("G*d_h + G*d_v")
 
@@ -130,7 +129,7 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
     At 8 and 4 bits it is worked out as half of the count with twice the bits: weights_8_bit is half of weights_16_bit.
     """
     doubled = str(2 * int(bits))
-    halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
+    halved = FromParts(PARTS_SUM / 2, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
     total = numbers * BYTES_PER_NUMBER[bits]
     return Count(f"{what}_{bits}_bit", total, formula, halved, unit="bytes", rounded="up")
 

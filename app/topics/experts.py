@@ -31,10 +31,6 @@ from app.translation import N_
 
 IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
 OF_LAYER = ("router", "one_expert", "experts", "shared_experts")  # rows of a parameter-count sheet
-# What is stored and what is active for one token, in one layer and in the model, by the experts that it counts.
-BLOCKS = (("block_stored", "experts"), ("block_active", "chosen_experts"))
-MODELS = (("total", "experts"), ("used", "chosen_experts"))
-
 
 EXPERTS = TensorTable(
     "experts",
@@ -138,9 +134,14 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
     layer["chosen_experts"] = added_up("chosen_experts", [layer["one_expert"]], times=Expression.symbol("k"))
     layers = "L" if kind.layers == architecture.L else "L_exp"
     others = [layer[key] for key in ("router", "shared_experts") if key in layer]
-    stored, active = (added_up(key, [*others, layer[part]]) for key, part in BLOCKS)
-    whole = (_in_all_layers(key, layer[part], layers) for key, part in MODELS)
-    return (*layer.values(), stored, active, *whole)
+    stored, active = layer["experts"], layer["chosen_experts"]
+    return (
+        *layer.values(),
+        added_up("block_stored", [*others, stored]),
+        added_up("block_active", [*others, active]),
+        _in_all_layers("total", stored, layers),
+        _in_all_layers("used", active, layers),
+    )
 
 
 def _in_all_layers(key: str, experts: Count, layers: str) -> Count:

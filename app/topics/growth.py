@@ -63,11 +63,13 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
     more token these are its operations and the bytes that it adds to the cache; a model without a KV cache has neither,
     nor the factor of the cache.
     """
-    yield Count("projections_flops", _sum(architecture, PROJECTIONS), "{each-projection}", unit="operations")
-    yield Count("pairwise_flops", _sum(architecture, PAIRWISE), "{scores-and-sums}", unit="operations")
+    costs = {count.key: count.total for count in layer_costs(architecture.gated)}
+    projections, pairwise = (sum((costs[key] for key in keys), ZERO) for keys in (PROJECTIONS, PAIRWISE))
+    yield Count("projections_flops", projections, "{each-projection}", unit="operations")
+    yield Count("pairwise_flops", pairwise, "{scores-and-sums}", unit="operations")
     both = FromParts(PARTS_SUM, ("projections_flops", "pairwise_flops"))
-    total = _sum(architecture, (*PROJECTIONS, *PAIRWISE))
-    yield Count("prefill_flops", total, "{projections_flops} + {pairwise_flops}", both, unit="operations")
+    formula = "{projections_flops} + {pairwise_flops}"
+    yield Count("prefill_flops", projections + pairwise, formula, both, unit="operations")
     for key, with_feed_forward in (("crossing", False), ("crossing_of_layer", True)):
         tokens = crossing(architecture, with_feed_forward=with_feed_forward)
         if tokens.value(architecture.all_sizes).denominator == 1:
@@ -80,11 +82,6 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
         yield Count("decode_flops", step_flops(DECODE_STEP), "{one-token-of-each}", unit="operations")
         cached = CACHED_OF_TOKEN * BYTES_PER_NUMBER["16"]
         yield Count("cache_of_token", cached, "2 {bytes} · {G} · ({d_h} + {d_v})", unit="bytes")
-
-
-def _sum(architecture: Architecture, keys: tuple[str, ...]) -> Expression:
-    costs = {count.key: count.total for count in layer_costs(architecture.gated)}
-    return sum((costs[key] for key in keys), ZERO)
 
 
 TOPIC = Topic(

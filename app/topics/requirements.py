@@ -122,7 +122,7 @@ def _predicts_next_tokens(architecture: Architecture, _tokens: int) -> bool:
 def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
     """Whether its layers are x + attention(norm(x)), then the same with the feed-forward block.
 
-    Nor may anything stand between the token embedding and the first layer, and a final norm must follow the last.
+    There must be no norm or projection between the token embedding and the first layer, and a norm after the last one.
     """
     between = not {"embedding_norm", "embedding_projection"}.isdisjoint(architecture.outside_rows)
     return architecture.norm_placement == "pre" and not between and architecture.has_final_norm

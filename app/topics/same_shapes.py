@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.models.architecture import MAX_TOKENS, Architecture
 from app.shapes.operation import Softmax, WrongView
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
@@ -26,7 +26,6 @@ from app.translation import N_
 
 FEWEST_TOKENS = 5  # with fewer, what a mask hides is the same number in more than one way
 _N, _H, _D_H, _I, _J, _F = map(Expression.symbol, ("N", "H", "d_h", "i", "j", "f"))
-_ONE = Expression.number(1)
 
 # The queries of all heads, split as code should do it and as it should not, and the softmax of the scores.
 SAME_SHAPES = TensorTable(
@@ -84,8 +83,8 @@ def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
     for key, dims in (("softmax_dim", 3), ("softmax_dim_batched", 4)):
         yield replace(_index(key, Expression.number(dims - 1)), hint="dim-of-softmax", dims=dims)
     if architecture.causal:
-        yield Count("seen_keys", _I + _ONE, "{i} + 1", unit="entries")
-        yield Count("reversed_keys", _N - _I - _ONE, "{N} − {i} − 1", unit="entries")
+        yield Count("seen_keys", _I + ONE, "{i} + 1", unit="entries")
+        yield Count("reversed_keys", _N - _I - ONE, "{N} − {i} − 1", unit="entries")
         yield Count("turned_weights", _N - _I, "{N} − {i}", unit="entries")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.models.architecture import Architecture
 from app.shapes.operation import Softmax
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
@@ -24,7 +24,7 @@ from app.topics.requirements import (
 from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGHTS
 from app.topics.topic import FigurePlan, Topic
 
-_N, _W, _ONE = Expression.symbol("N"), Expression.symbol("W"), Expression.number(1)
+_N, _W = Expression.symbol("N"), Expression.symbol("W")
 
 
 def chosen_token(tokens: int) -> int:
@@ -42,7 +42,7 @@ def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
     if divides_by_root(architecture):
         counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
-    row_sum = _entries("row_sum", _ONE, "")
+    row_sum = _entries("row_sum", ONE, "")
     return (*counts, row_sum, _entries("weights_sum", _N, "{N} · {row_sum}", FromParts(_N * PARTS_SUM, ("row_sum",))))
 
 
@@ -82,7 +82,7 @@ def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Cou
         attended = {"first": _N, "chosen": _N, "last": _N}
     else:
         is_cut = window is not None and chosen_token(tokens) > window
-        attended = {"first": _ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
+        attended = {"first": ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
     for which, number in attended.items():
         yield _entries(f"{which}_weights", number, f"{{{number}}}" if number.symbols else "")
     if architecture.causal:
