@@ -126,11 +126,6 @@ class Laboratory:
         numbers[index] = numbers[index] * -0.7 + 0.3
         return CodeTensor.of_shape(tensor.shape, numbers)
 
-    def shifted(self, name: str) -> CodeTensor:
-        """An input that depends on positions, with the sentence beginning at the second."""
-        [shape] = (shape for each, shape in self.inputs if each == name)
-        return given_numbers(self.program, [(name, shape)], shift=1)[name]
-
 
 def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
     """The first probe in which a program with the lines `wrong`, which raise nothing, differs from the right one.
@@ -234,7 +229,8 @@ def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
     """
     if "cos" not in laboratory.given:
         return None
-    shifted = {name: laboratory.shifted(name) for name in ("cos", "sin")}
+    angles = [(name, shape) for name, shape in laboratory.inputs if name in ("cos", "sin")]
+    shifted = given_numbers(laboratory.program, angles, shift=1)
     return _where_changed(laboratory.change(lines, laboratory.program.scores, **shifted)[0, 0])
 
 

@@ -40,10 +40,10 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.
 
     In each group of equal sides, the first one in `values` is the left side of a pair with each one that differs from
-    it; sides without a value are skipped. After the groups of a tensor come its merged sides that aren't the product of
-    their parts, if `values` has all of them. A tensor whose operation broadcasts has neither: of it, the sides that
-    meet are compared (see `_broadcast_mismatches`). Last come the sides in which the output differs from the input that
-    it is added to.
+    it; sides without a value are skipped. After the groups of a tensor comes each merged side that isn't the product of
+    its parts, in a pair with the last part, if `values` has it and all parts. A tensor whose operation broadcasts has
+    neither: of it, the sides that meet are compared (see `_broadcast_mismatches`). Last come the sides of the input, in
+    pairs with those of the output that is added to it, if both have values.
     """
     clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
@@ -53,8 +53,13 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
         for blanks in groups:
             known = [(blank, values[blank]) for blank in blanks if blank in values]
             clashes += [DimensionMismatch(result, known[0][0], b) for b, length in known if length != known[0][1]]
-        clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
-    return [*clashes, *_residual_mismatches(table, values)]
+        for merged, parts in table.merged_sides.get(result, {}).items():
+            if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
+                clashes.append(DimensionMismatch(result, merged, parts[-1], parts=parts))
+    for before, after in residual_pairs(table):
+        if before in values and after in values and values[before] != values[after]:
+            clashes.append(DimensionMismatch(after.tensor, before, after, added=True))
+    return clashes
 
 
 def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values) -> Iterator[DimensionMismatch]:
@@ -80,25 +85,6 @@ def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
     if not {"input", "output"} <= table.equal_sides.keys():
         return []
     return list(zip(table["input"].sides, table["output"].sides, strict=True))
-
-
-def _product_mismatches(
-    result: str, merged_sides: Mapping[Blank, tuple[Blank, ...]], values: Values
-) -> Iterator[DimensionMismatch]:
-    """Yield a mismatch of each merged side that is not the product of its parts with its last part.
-
-    A merged side is skipped if it or one of its parts has no value.
-    """
-    for merged, parts in merged_sides.items():
-        if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
-            yield DimensionMismatch(result, merged, parts[-1], parts=parts)
-
-
-def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
-    """Yield each pair of sides, input then output, in which the two differ; a pair with a value missing is skipped."""
-    for before, after in residual_pairs(table):
-        if before in values and after in values and values[before] != values[after]:
-            yield DimensionMismatch(after.tensor, before, after, added=True)
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:

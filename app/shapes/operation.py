@@ -372,10 +372,10 @@ class Softmax(_Elementwise):
         return "mask" if len(self.operands) > 1 else ""
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
-        return f"softmax({self._scores}), {{each-query}}{self._with_sink}"
+        return f"softmax({self._scores}), {{each-query}}" + ", {with-sink}" * self.sink
 
     def code(self, shape: str = "…") -> str:
-        return f"softmax({self._scores}, dim=-1){self._with_sink}"
+        return f"softmax({self._scores}, dim=-1)" + ", {with-sink}" * self.sink
 
     @property
     def _scores(self) -> str:
@@ -390,10 +390,6 @@ class Softmax(_Elementwise):
         scores = f"{{softcap}}({scores})" if self.capped else scores
         scores = f"{scores} + {{position-bias}}" if self.position_bias else scores
         return f"{scores} + {{mask}}" if self.masked else scores
-
-    @property
-    def _with_sink(self) -> str:
-        return ", {with-sink}" if self.sink else ""
 
 
 @dataclass(frozen=True)

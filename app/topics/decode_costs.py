@@ -38,8 +38,7 @@ def recomputed_flops() -> Expression:
 
     Masked scores, and those outside a window, cost as much as others (see `layer_costs`).
     """
-    heads = HEADS_COMPUTING.items()
-    products = (Expression.parse(in_heads) * product_flops(SINGLE_HEAD, key) for key, in_heads in heads)
+    products = (Expression.parse(heads) * product_flops(SINGLE_HEAD, key) for key, heads in HEADS_COMPUTING.items())
     return sum(products, ZERO).substitute({"N": Expression.parse("N + 1")})
 
 

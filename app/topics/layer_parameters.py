@@ -15,9 +15,14 @@ from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE
 LAYER_PARAMETERS = TensorTable("layer-parameters", (*LAYER_ATTENTION, W_GATE, *UP_AND_DOWN))
 PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION, *UP_AND_DOWN))
 
-_QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
-_OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
-_DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
+
+def _figures(*up: str) -> tuple[FigurePlan, ...]:
+    return (
+        FigurePlan("matrices-in", "input", ("queries", "keys", "values")),
+        FigurePlan("matrix-out", "context", ("output",)),
+        FigurePlan("matrices-up", "normed_residual", up),
+        FigurePlan("matrix-down", "hidden", ("fed_forward",)),
+    )
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
@@ -36,20 +41,7 @@ TOPIC = Topic(
     lambda architecture, _tokens: LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS,
     PLAIN_LAYERS,
     tables=(LAYER_PARAMETERS, PLAIN_LAYER_PARAMETERS),
-    figures={
-        LAYER_PARAMETERS.key: (
-            _QKV_MATRICES,
-            _OUTPUT_MATRIX,
-            FigurePlan("matrices-up", "normed_residual", ("gate", "up")),
-            _DOWN_MATRIX,
-        ),
-        PLAIN_LAYER_PARAMETERS.key: (
-            _QKV_MATRICES,
-            _OUTPUT_MATRIX,
-            FigurePlan("matrices-up", "normed_residual", ("up",)),
-            _DOWN_MATRIX,
-        ),
-    },
+    figures={LAYER_PARAMETERS.key: _figures("gate", "up"), PLAIN_LAYER_PARAMETERS.key: _figures("up")},
     after=("attention-layer", "whole-model"),
     steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
     # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.

@@ -30,16 +30,11 @@ LORA = TensorTable(
         tensor("queries", "Q", "N, H*d_h", "query", Add("frozen_queries query_update", "n q, n q -> n q")),
     ),
     counts=(
-        Count(
-            "trained",
-            Expression.parse("r*d + r*H*d_h"),
-            "{r} · ({d} + {H} · {d_h})",
-            FromParts(PARTS_SUM, ("lora_A", "lora_B")),
-        ),
+        Count("trained", Expression.parse("r*d + r*H*d_h"), "{r} · ({d} + {H} · {d_h})",
+              FromParts(PARTS_SUM, ("lora_A", "lora_B"))),
     ),
     asks_parameters=True,
-)
-
+)  # fmt: skip
 
 # The queries of latent attention are often projected in two steps, too.
 _PLAIN_QUERIES = Requirement(
