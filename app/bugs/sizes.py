@@ -80,7 +80,10 @@ def with_proposal(reason: str, tokens: int | None) -> str:
 
 
 def first_possible(program: CodeProgram, architecture: Architecture, lengths: Iterable[int], batch: int) -> int | None:
-    """The first of these numbers of tokens that the model can read and that equals no other size; None if none is."""
+    """The first of these numbers of tokens that the model can read and that leaves no two sizes equal; None if none is.
+
+    Which sizes are compared is said at `_equal_sizes`.
+    """
     possible = (n for n in lengths if not _equal_sizes(program, architecture, n, batch))
     return next((n for n in possible if _fits(program, architecture, n)), None)
 

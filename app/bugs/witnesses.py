@@ -85,11 +85,15 @@ def differ(a: Any, b: Any) -> bool:
 
 
 class Laboratory:
-    """Runs lines of a program on the same small tensors again and again, with something changed each time."""
+    """Runs lines of a program on the same small tensors again and again, with something changed each time.
+
+    `lines` are the right ones, `inputs` the shapes of what they are given, in symbols that have `sizes`.
+    """
 
     def __init__(
         self, program: CodeProgram, lines: Sequence[CodeLine], inputs: Sequence[tuple[str, Shape]], sizes: Sizes
     ) -> None:
+        """Make the tensors that the lines are given, with the numbers of `given_numbers`; nothing is run yet."""
         self.program = program
         self.keys = tuple(line.key for line in lines)
         self.right = tuple(line.code for line in lines)
@@ -98,7 +102,7 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """Run the lines, with some of the inputs or sizes replaced by `changed`."""
+        """Run the lines, with some of the inputs or sizes replaced by `changed`; numpy warns of nothing."""
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
@@ -197,6 +201,7 @@ def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | 
     """
 
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+        """The cells of the probe for these lines; the first head's part are the first d_h rows of the parameter."""
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
         first = laboratory.changed(parameter, (slice(0, laboratory.sizes["d_h"]),))

@@ -80,7 +80,7 @@ def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def even_tokens(architecture: Architecture) -> int:
-    """The fewest tokens that give every expert a whole number: E/gcd(E, k); 1 for a model without experts."""
+    """The fewest tokens that, spread evenly, give every expert a whole number: E/gcd(E, k); 1 without experts."""
     sizes = architecture.all_sizes
     return sizes["E"] // gcd(sizes["E"], sizes["k"]) if architecture.has_experts else 1
 

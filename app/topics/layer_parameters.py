@@ -17,6 +17,7 @@ PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION
 
 
 def _figures(*up: str) -> tuple[FigurePlan, ...]:
+    """The figures of a layer's matrices; `up` are the results of the feed-forward block's first product or two."""
     return (
         FigurePlan("matrices-in", "input", ("queries", "keys", "values")),
         FigurePlan("matrix-out", "context", ("output",)),
