@@ -122,7 +122,7 @@ class Operation:
 
     @property
     def relation(self) -> Relation:
-        """What a hint says that it does to lengths: `fixed_relation`, else whether it keeps the shape."""
+        """What a hint says that it does to lengths: `fixed_relation`, if any, else "same-shape" or "made"."""
         return self.fixed_relation or ("same-shape" if self.keeps_shape else "made")
 
     @property
