@@ -52,18 +52,16 @@ class RepairForm:
         A blank with "|" is a choice of words, the first of which is right; one with a whole number takes a whole
         number, any other a size. Raises ExpressionError for a size that is no arithmetic.
         """
-        pieces = _BLANK.split(text)
-        right = pieces[1::2]
-        blanks = tuple(
-            RepairBlank("word", tuple(blank.split("|")))
-            if "|" in blank
-            else RepairBlank("dimension" if blank.lstrip("-").isdigit() else "size")
-            for blank in right
-        )
-        for blank, form in zip(right, blanks, strict=True):
-            if form.kind == "size":
-                Expression.parse(blank)
-        return RepairForm(tuple(pieces[::2]), blanks, tuple(blank.partition("|")[0] for blank in right))
+        pieces, blanks = _BLANK.split(text), list[RepairBlank]()
+        for right in pieces[1::2]:
+            if "|" in right:
+                blanks.append(RepairBlank("word", tuple(right.split("|"))))
+            elif right.lstrip("-").isdigit():
+                blanks.append(RepairBlank("dimension"))
+            else:
+                Expression.parse(right)
+                blanks.append(RepairBlank("size"))
+        return RepairForm(tuple(pieces[::2]), tuple(blanks), tuple(right.partition("|")[0] for right in pieces[1::2]))
 
     def filled_with(self, texts: Sequence[str]) -> str:
         """The line with these texts in its blanks."""
@@ -72,12 +70,13 @@ class RepairForm:
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug: the line of a program that it changes, what stands there instead, and what would repair it.
+    """One bug: the line of a program that it changes, what is there instead, and what would repair it.
 
-    `line` is the key of the line. `loud` says whether a program with it raises: a model where it is otherwise is
-    refused. `misconception` is the key of the catalogue's row that it shows, "" if it is none of these. `beliefs` are
-    keys of BELIEFS, wrong reasons for what is seen; the others are those of bugs in other lines of the program. A row
-    without a line is a program with nothing wrong.
+    `line` is the key of the line, `wrong` its code with the bug, `repaired` the text of its RepairForm. `loud` says
+    whether a program with it raises: a model where it is otherwise is refused. `misconception` is the key of the
+    catalogue's row that it shows, "" if it shows none. `beliefs` are keys of BELIEFS, wrong reasons for what is seen;
+    further wrong reasons are those of bugs in other lines of the program. A row without a line is a program with
+    nothing wrong.
 
     A row that was frozen brings its program, and the keys and lines of the other bugs of this program, as they were:
     None means those of today.
@@ -95,15 +94,21 @@ class Bug:
     frozen_others: tuple[tuple[str, str], ...] | None = None
 
     def __post_init__(self) -> None:
+        """Raise BankError for an unknown program, line or belief, or lines that can't be read; not for a frozen row.
+
+        So for a wrong line that is the right one, and for a repair without blanks. Of a row without a line only the
+        program is checked.
+        """
         if self.frozen_program:
             return  # it was checked when it was frozen, and what it names may be gone since
         if self.program_key not in PROGRAMS:
             self._refuse(f"there is no program “{self.program_key}”")
         if not self.line:
             return
-        if self.line not in self.program.by_key:
+        right = {line.key: line.code for line in self.program.lines}
+        if self.line not in right:
             self._refuse(f"the program “{self.program_key}” has no line “{self.line}”")
-        if self.wrong == self.program.by_key[self.line].code:
+        if self.wrong == right[self.line]:
             self._refuse("its wrong line is the right one")
         try:
             parsed(self.wrong)
@@ -123,7 +128,10 @@ class Bug:
 
     @property
     def others(self) -> tuple[tuple[str, str], ...]:
-        """Key and line of every other bug of the program, in the order of the bank."""
+        """Key and line of every other bug of the program, in the order of the bank; the line is "" if nothing is wrong.
+
+        Of a frozen row they are those that were frozen.
+        """
         if self.frozen_others is not None:
             return self.frozen_others
         of_program = (bug for bug in BUGS.values() if bug.program_key == self.program_key and bug.key != self.key)

@@ -22,7 +22,7 @@ from itertools import islice, product
 from typing import Any
 
 from app.algebra.expression import Expression, ExpressionError
-from app.bugs.bank import Bug, RepairBlank
+from app.bugs.bank import Bug, RepairForm
 from app.bugs.programs import CodeLine, CodeProgram, Shape, for_model
 from app.bugs.running import CodeRun, run
 from app.bugs.sizes import BugError, check_sizes, first_possible, sizes_of, small_sizes, with_proposal, written_as
@@ -44,16 +44,6 @@ class TracedShape:
     line: int
     name: str
     shape: Shape
-
-
-@dataclass(frozen=True)
-class Repair:
-    """A line to be filled in: its text around the blanks, the blanks, and one right filling."""
-
-    line: int
-    parts: tuple[str, ...]
-    blanks: tuple[RepairBlank, ...]
-    example: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ class BugCase:
     message: str
     clash: tuple[Expression, Expression] | None
     witness: Witness | None
-    repair: Repair | None
+    repair: RepairForm | None
     reasons: tuple[str, ...]
     shapes_right: bool
     right_lines: tuple[str, ...] = field(repr=False)
@@ -118,22 +108,21 @@ class BugCase:
                     return False
                 texts.append(f"blank_{number}")
                 values[f"blank_{number}"] = value
-        parts = self.repair.parts
-        line = parts[0] + "".join(f"{text}{part}" for text, part in zip(texts, parts[1:], strict=True))
-        return self._computes_the_same(line, values)
+        return self._computes_the_same(self.repair.filled_with(texts), values)
 
     def _computes_the_same(self, line: str, values: Mapping[str, int | Expression]) -> bool:
-        """Whether the program with this line gives the right output, its names standing for these values.
+        """Whether the program with this line in place of the wrong one gives the right output.
 
-        The shapes are tried first, in the model's sizes. On small tensors, a number is read as every product of sizes
-        that it is in this model, since these are the same code here.
+        Names in the line stand for these values; it is False if one of them is no whole number in this model. The
+        shapes are tried first, in the model's sizes. On small tensors, a number is read as every product of sizes that
+        it is in this model, since these are the same code here.
         """
-        lines = self._with(line)
+        lines = (*self.lines[: self.wrong_line - 1], line, *self.lines[self.wrong_line :])
         in_model = {name: _whole(value, self.sizes) for name, value in values.items()}
         if None in in_model.values():
             return False
         result = _shapes(self.program, self._architecture, self.sizes, lines, in_model)
-        if result.error or last_shape(result) != self._output_shape:
+        if result.error or _last_shape(result) != self._output_shape:
             return False
         laboratory = laboratory_for(self.program, self._architecture, self.sizes)
         output = self.program.output
@@ -143,17 +132,14 @@ class BugCase:
                 return True
         return False
 
-    def _with(self, line: str) -> tuple[str, ...]:
-        """The code with another line in place of the wrong one."""
-        return (*self.lines[: self.wrong_line - 1], line, *self.lines[self.wrong_line :])
-
     def _small_values(
         self, values: Mapping[str, int | Expression], small: Mapping[str, int]
     ) -> Iterator[dict[str, int]]:
         """Yield what the names stand for on small tensors, in each way in which their numbers can be read.
 
-        A number in a blank for a size can be each product of sizes that it equals here, or itself; any other is itself.
-        After _MOST_WAYS the rest is left out.
+        An expression is its value with the sizes `small`. A number in a blank for a size can be each product of sizes
+        that it equals in this model, or itself; any other number is itself. Yields nothing if an expression is no whole
+        number on small tensors, and _MOST_WAYS at most.
         """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))
@@ -170,7 +156,10 @@ class BugCase:
 
 
 def _size(text: str | Expression | int) -> int | Expression | None:
-    """A whole number, or an expression with symbols; None for any other text, a fraction, and a number too large."""
+    """A whole number, or an expression with symbols; None for any other text, a fraction, and a number too large.
+
+    Arithmetic without symbols is worked out.
+    """
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
     try:
@@ -184,7 +173,10 @@ def _size(text: str | Expression | int) -> int | Expression | None:
 
 
 def _whole(value: int | Expression, sizes: Mapping[str, int]) -> int | None:
-    """The whole number that a value comes to; None for another symbol, a fraction, and a number too large."""
+    """The whole number that a value comes to: an int as it is, an expression with these sizes.
+
+    None for an expression with another symbol, that is a fraction, or that is too large.
+    """
     if isinstance(value, int):
         return value
     try:
@@ -214,8 +206,7 @@ def _shapes(
     return run(lines, {**symbols, **given, **(named or {})})
 
 
-def last_shape(result: CodeRun) -> tuple[int, ...]:
-    """The shape of what the last line has made."""
+def _last_shape(result: CodeRun) -> tuple[int, ...]:
     [tensor] = result.made[-1].values()
     return tensor.shape
 
@@ -240,8 +231,9 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
     """A bug in the program of a model, `batch` inputs of `tokens` tokens each; of a decode step, that many are cached.
 
     A bug without a line is a program with nothing wrong. Raises BugError, with a reason and where possible other
-    numbers, if the program is not the model's, if the model lacks the wrong line, if sizes are equal that must differ,
-    or if the bug isn't loud or silent as the bank says.
+    numbers, in this order: if the program is not the model's; if it can't take these numbers, or sizes are equal that
+    must differ; if the model lacks the wrong line; if the bug isn't loud or silent as the bank says; or if a silent one
+    changes nothing.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -254,20 +246,16 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
             _("The program of {model} has no such line: choose another bug.").format(model=architecture.name)
         )
     wrong_line = keys.index(bug.line) + 1 if bug.line else 0
-    lines = list(right_lines)
-    if wrong_line:
-        lines[wrong_line - 1] = for_model(bug.wrong, architecture)
+    wrong = for_model(bug.wrong, architecture)
+    lines = tuple(wrong if number == wrong_line else line for number, line in enumerate(right_lines, 1))
     right = _shapes(program, architecture, sizes, right_lines)
     result = _shapes(program, architecture, sizes, lines)
     _check_outcome(bug, architecture, result)
-    witness = None
-    if wrong_line and not result.raised_at:
-        witness = _witness(program, architecture, sizes, lines)
     error = result.error
     return BugCase(
         bug=bug,
         program=program,
-        lines=tuple(lines),
+        lines=lines,
         inputs=program.inputs_for(architecture, " ".join((*lines, *right_lines))),
         sizes=sizes,
         trace=_trace(program, keys, result, wrong_line),
@@ -276,15 +264,15 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
         error=error.name if error else "",
         message=str(error) if error else "",
         clash=(expression_of(error.clash[0]), expression_of(error.clash[1])) if error and error.clash else None,
-        witness=witness,
-        repair=_repair(bug, architecture, wrong_line),
+        witness=_witness(program, architecture, sizes, lines) if wrong_line and not error else None,
+        repair=_repair(bug, architecture) if wrong_line else None,
         reasons=_reasons(bug, keys),
         shapes_right=all(
             [tensor.shape for tensor in made.values()] == [tensor.shape for tensor in expected.values()]
             for made, expected in zip(result.made, right.made, strict=False)
         ),
         right_lines=right_lines,
-        _output_shape=last_shape(right),
+        _output_shape=_last_shape(right),
         _architecture=architecture,
     )
 
@@ -318,7 +306,7 @@ def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, 
 
 
 def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> None:
-    """Raise BugError unless the bug is loud or silent as the bank says."""
+    """Raise BugError unless a loud bug raises, and a silent one, or a program with nothing wrong, doesn't."""
     if bug.line and bug.loud and not result.raised_at:
         reason = _("With the sizes of {model}, this bug raises nothing: choose another model.")
         raise BugError(reason.format(model=architecture.name))
@@ -330,7 +318,7 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 def _witness(
     program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
-    """What shows a silent bug; raises BugError if it changes nothing in this model."""
+    """What shows a silent bug, with the lines `wrong`; raises BugError if it changes no number of the output."""
     laboratory = laboratory_for(program, architecture, sizes)
     if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
         reason = _("In {model}, this line computes the same as the right one: choose another model.")
@@ -339,40 +327,34 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The shapes after the lines that are worth asking for and after the wrong one, as far as the program runs.
+    """The shapes after the lines that the program has as `traced` and after the wrong one, as far as it runs.
 
     At most TRACED_LINES, the last ones; the wrong line, if it is earlier, takes the place of the first of these. Of a
-    line that makes several variables it is the shape of the first.
+    line that makes several variables it is the shape of the first. `keys` are those of the lines.
     """
     made = {
         number: next(iter(names.items()))
         for number, names in enumerate(result.made, 1)
         if keys[number - 1] in program.traced or number == wrong_line
     }
-    first_asked = sorted(made)[-TRACED_LINES:]
-    asked = (
-        sorted({*first_asked[1:], wrong_line}) if wrong_line in made and wrong_line not in first_asked else first_asked
-    )
-    return tuple(
-        TracedShape(number, name, tuple(map(expression_of, tensor.shape)))
-        for number in asked
-        for name, tensor in [made[number]]
-    )
+    asked = sorted(made)[-TRACED_LINES:]
+    if wrong_line in made and wrong_line not in asked:
+        asked[0] = wrong_line
+    return tuple(TracedShape(at, made[at][0], tuple(map(expression_of, made[at][1].shape))) for at in asked)
 
 
-def _repair(bug: Bug, architecture: Architecture, line: int) -> Repair | None:
-    """The line to be filled in, in the letters of the model's program; None if no line is wrong."""
-    if not line:
-        return None
-    form = replace(bug.repair)
-    parts = tuple(for_model(part, architecture) for part in form.parts)
-    return Repair(line, parts, form.blanks, tuple(for_model(text, architecture) for text in form.example))
+def _repair(bug: Bug, architecture: Architecture) -> RepairForm:
+    """The line to be filled in, with H for G as in the model's program; the words of its blanks stay as they are."""
+    parts, example = (
+        tuple(for_model(text, architecture) for text in texts) for texts in (bug.repair.parts, bug.repair.example)
+    )
+    return replace(bug.repair, parts=parts, example=example)
 
 
 def _reasons(bug: Bug, keys: Sequence[str]) -> tuple[str, ...]:
-    """The bug's reason, then those of its beliefs, then those of bugs in other lines that this program has.
+    """The bug's key, then those of its beliefs, then those of bugs in other lines that this program has.
 
-    At most REASONS_ASKED in all.
+    At most REASONS_ASKED in all. `keys` are those of the program's lines.
     """
     others = [key for key, line in bug.others if line in keys and line != bug.line]
     return (bug.key, *[*bug.beliefs, *others][: REASONS_ASKED - 1])

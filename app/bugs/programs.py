@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.algebra.expression import Expression
@@ -34,10 +33,6 @@ class CodeLine:
     code: str
     condition: Condition = "always"
 
-    def is_in(self, architecture: Architecture) -> bool:
-        """Whether the program of this model has the line."""
-        return _HOLDS[self.condition](architecture)
-
 
 @dataclass(frozen=True, eq=False)
 class CodeProgram:
@@ -61,30 +56,23 @@ class CodeProgram:
     rotary: bool = False
 
     def lines_for(self, architecture: Architecture) -> tuple[CodeLine, ...]:
-        """The lines that the program of this model has, with H for G where each query head has its keys and values."""
-        lines = (line for line in self.lines if line.is_in(architecture))
-        return tuple(CodeLine(line.key, for_model(line.code, architecture), line.condition) for line in lines)
+        """The lines whose condition the model meets, with H for G where each query head has its keys and values."""
+        lines = (line for line in self.lines if _HOLDS[line.condition](architecture))
+        return tuple(replace(line, code=for_model(line.code, architecture)) for line in lines)
 
     def inputs_for(self, architecture: Architecture, used: str) -> tuple[tuple[str, Shape], ...]:
-        """The shapes of the inputs and parameters whose names are in the code `used`."""
-        words = set(re.findall(r"\w+", used))
-        shapes = {name: shape_of(for_model(text, architecture)) for name, text in self.given.items()}
-        return tuple((name, shape) for name, shape in shapes.items() if name in words)
+        """The shapes of the inputs and parameters whose names are words of the text `used`, in the order of `given`.
 
-    @cached_property
-    def by_key(self) -> Mapping[str, CodeLine]:
-        """Its lines by key."""
-        return {line.key: line for line in self.lines}
+        They are in symbols, with H for G as in `lines_for`.
+        """
+        words = set(re.findall(r"\w+", used))
+        texts = {name: for_model(text, architecture) for name, text in self.given.items() if name in words}
+        return tuple((name, tuple(map(Expression.parse, text.split(",")))) for name, text in texts.items())
 
 
 def for_model(text: str, architecture: Architecture) -> str:
     """Code or a shape, with H for each G in a model whose query heads share no keys and values."""
     return text if architecture.G < architecture.H else re.sub(r"\bG\b", "H", text)
-
-
-def shape_of(text: str) -> Shape:
-    """A shape in symbols: "B, N, d"."""
-    return tuple(Expression.parse(part) for part in text.split(","))
 
 
 _MASK = CodeLine("mask", 'S = S.masked_fill(position > position[:, None], float("-inf"))', "causal")

@@ -16,6 +16,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 from app.bugs.tensors import CodeTensor, TensorError, cat, scaled_dot_product_attention
@@ -60,10 +61,10 @@ class CodeRun:
 
 
 def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
-    """Run the lines one after the other, up to the first that raises TensorError.
+    """Run the lines one after the other, up to the first that raises TensorError, which the CodeRun then has.
 
-    `given` has the values of inputs, parameters and sizes by name. Raises CodeError for a line that the bank can't
-    have.
+    `given` has the values of inputs, parameters and sizes by name. A line that gives several names another number of
+    values is such an error, too, named ValueError. Raises CodeError for a line that the bank can't have.
     """
     variables, made = dict(given), list[Mapping[str, CodeTensor]]()
     for number, line in enumerate(lines, 1):
@@ -71,12 +72,11 @@ def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
         try:
             value = _evaluate(statement.value, variables)
             names = _names(statement.targets[0])
-            if len(names) > 1 and len(value) != len(names):
-                few = len(value) < len(names)
+            if len(names) > 1 and len(value) < len(names):
                 problem = f"not enough values to unpack (expected {len(names)}, got {len(value)})"
-                raise TensorError(
-                    problem if few else f"too many values to unpack (expected {len(names)})", name="ValueError"
-                )
+                raise TensorError(problem, name="ValueError")
+            if 1 < len(names) < len(value):
+                raise TensorError(f"too many values to unpack (expected {len(names)})", name="ValueError")
         except TensorError as error:
             return CodeRun(tuple(made), variables, error, number)
         new = dict(zip(names, value if len(names) > 1 else (value,), strict=True))
@@ -103,11 +103,14 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
-    """The value of an expression; raises TensorError as torch would, and CodeError for words that are not known."""
+    """The value of an expression, its names looked up in `variables`; raises TensorError as torch would.
+
+    It may have numbers, texts, None, …, tuples and lists (as tuples), brackets, the operators of _OPERATORS and _SIGNS,
+    ATTRIBUTES, and calls of METHODS, float, torch.cat and F.scaled_dot_product_attention. Raises CodeError for anything
+    else, KeyError for another operator.
+    """
     match node:
-        case ast.Constant(value=int() | float() | str() | None as value):
-            return value
-        case ast.Constant(value=value) if value is Ellipsis:
+        case ast.Constant(value=int() | float() | str() | None | EllipsisType() as value):
             return value
         case ast.Name(id=name) if name in variables:
             return variables[name]
@@ -138,7 +141,7 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
 
 
 def _index(node: ast.expr, variables: Mapping[str, Value]) -> Value:
-    """What stands in brackets, with a part of a slice that is left out as None."""
+    """One index of those in brackets: the value of an expression, or a slice, in which a part left out is None."""
     if not isinstance(node, ast.Slice):
         return _evaluate(node, variables)
     parts = (node.lower, node.upper, node.step)

@@ -32,10 +32,10 @@ class BugError(ValueError):
 
 
 def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> dict[str, int]:
-    """The size of each symbol of a program: of the decoder, where the program decodes or has two texts.
+    """The size of each symbol of a program, the model's or, if the program decodes or has two texts, its decoder's.
 
-    M, the tokens of the decoder in cross-attention, follows from `tokens`: about two thirds of them, but no more than
-    half of the decoder's positions, and unlike all other sizes.
+    B is `batch`, N is `tokens`. M, the tokens of the decoder in cross-attention, is about two thirds of N, but at most
+    half of the decoder's positions and at least 2; it is the next number that is neither another size nor H·d_h.
     """
     of_decoder = program.two_texts or program.decodes
     model = architecture.decoder_sizes if of_decoder else architecture.all_sizes
@@ -51,29 +51,26 @@ def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batc
 def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
     """Raise BugError unless the model can read this many tokens, B is at least 2, and all sizes differ that must.
 
-    If B is one of two equal sizes, the error proposes another batch, else another number of tokens, if there is one.
+    B is checked only in a program that has one. If B is one of two equal sizes, the error proposes the next batch that
+    is possible, else the nearest number of tokens; none if there is none near enough.
     """
     _check_positions(program, architecture, tokens)
-    has_batch = "B" in program.symbols
-    if has_batch and batch < MIN_BATCH:
+    if "B" in program.symbols and batch < MIN_BATCH:
         raise BugError(_("With one input, a batch hides bugs: choose a batch of at least 2."), tokens, MIN_BATCH + 1)
     clash = _equal_sizes(program, architecture, tokens, batch)
     if clash is None:
         return
     first, second, size = clash
-    other_batch = other_tokens = None
-    if has_batch and "B" in (first, second):
-        other_batch = next(
-            (b for b in range(batch + 1, batch + 50) if not _equal_sizes(program, architecture, tokens, b)), None
-        )
-    else:
-        other_tokens = first_possible(program, architecture, _around(tokens), batch)
     reason = _("{first} and {second} are both {size:,}, so code that mixes them up raises nothing.").format(
         first=first, second=second, size=size
     )
-    if other_batch is not None:
-        raise BugError(f"{reason} {_('Choose a batch of {batch}.').format(batch=other_batch)}", batch=other_batch)
-    raise BugError(with_proposal(reason, other_tokens), other_tokens)
+    if "B" not in (first, second):
+        other_tokens = first_possible(program, architecture, _around(tokens), batch)
+        raise BugError(with_proposal(reason, other_tokens), other_tokens)
+    for other in range(batch + 1, batch + 50):
+        if not _equal_sizes(program, architecture, tokens, other):
+            raise BugError(f"{reason} {_('Choose a batch of {batch}.').format(batch=other)}", batch=other)
+    raise BugError(with_proposal(reason, None))
 
 
 def with_proposal(reason: str, tokens: int | None) -> str:
@@ -83,15 +80,19 @@ def with_proposal(reason: str, tokens: int | None) -> str:
 
 
 def first_possible(program: CodeProgram, architecture: Architecture, lengths: Iterable[int], batch: int) -> int | None:
-    """The first of these numbers of tokens that the model can read and that equals no other size; None if none is."""
+    """The first of these numbers of tokens that the model can read and that leaves no two sizes equal; None if none is.
+
+    Which sizes are compared is said at `_equal_sizes`.
+    """
     possible = (n for n in lengths if not _equal_sizes(program, architecture, n, batch))
     return next((n for n in possible if _fits(program, architecture, n)), None)
 
 
 def _check_positions(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
-    """Raise BugError for fewer than two tokens, and for more than the model can read.
+    """Raise BugError for fewer than two tokens, with 5 as a proposal, and for a number that the model cannot read.
 
-    A decode step needs one position more, in the decoder if there is one.
+    A decode step needs one position more, in the decoder if there is one; the most that leaves one is proposed. For
+    other programs the proposal is the one length that the model reads, if there is only one.
     """
     if tokens < 2:
         raise BugError(_("With one token, most bugs change nothing. Choose 5 tokens."), tokens=5)
@@ -108,7 +109,7 @@ def _check_positions(program: CodeProgram, architecture: Architecture, tokens: i
 
 
 def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool:
-    """Whether the program can take this many tokens of the model."""
+    """Whether `_check_positions` accepts this many tokens."""
     try:
         _check_positions(program, architecture, tokens)
     except BugError:
@@ -127,17 +128,18 @@ def _around(tokens: int) -> Iterator[int]:
 def _equal_sizes(
     program: CodeProgram, architecture: Architecture, tokens: int, batch: int
 ) -> tuple[str, str, int] | None:
-    """Two sizes that should differ and their number; None if all do.
+    """The first two sizes that should differ and don't, and their number; None if all differ.
 
-    H·d_h may be d, G may be H, and a single key/value head makes G·d_h d_h: the code of such a model says so.
+    Compared are the program's symbols and, in a program with G, the widths H·d_h and G·d_h; in a decode step N + 1, and
+    with RoPE d_h/2. H·d_h may be d, G may be H, and a single key/value head makes G·d_h d_h: the code of such a model
+    says so.
     """
     sizes = sizes_of(program, architecture, tokens, batch)
     named = [(symbol, size) for symbol, size in sizes.items() if symbol != "G" or size < sizes["H"]]
-    if "H" in sizes:
-        widths = {"H·d_h": sizes["H"] * sizes["d_h"], "G·d_h": sizes["G"] * sizes["d_h"]} if "G" in sizes else {}
-        known = {sizes["d"], sizes["d_h"]}
-        named += [(name, width) for name, width in widths.items() if width not in known]
-        named = [(name, size) for name, size in named if name != "G·d_h" or sizes["G"] < sizes["H"]]
+    if "G" in sizes:
+        heads = {"H": sizes["H"]} if sizes["G"] == sizes["H"] else {"H": sizes["H"], "G": sizes["G"]}
+        widths = {f"{symbol}·d_h": count * sizes["d_h"] for symbol, count in heads.items()}
+        named += [(name, width) for name, width in widths.items() if width not in (sizes["d"], sizes["d_h"])]
     if program.decodes:
         named.append(("N + 1", tokens + 1))
     if program.rotary:
@@ -149,7 +151,7 @@ def _equal_sizes(
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Sizes of a few numbers each, which are equal where those of the model are: d = H·d_h, G = H, G = 1."""
+    """A small size for each of these symbols, equal where those in `sizes` are: d = H·d_h, G = H, G = 1 below H."""
     small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
     if sizes.get("G") == 1 < sizes["H"]:
         small["G"] = 1
@@ -162,7 +164,10 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(256)
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
-    """Each number that is a size, a product of up to four different ones, or H/G, with all the ways to write it."""
+    """Each number that is a size, a product of up to four different ones, or H/G, with all the ways to write it.
+
+    The shortest come first, H/G last.
+    """
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):
         for some in combinations(sizes, count):

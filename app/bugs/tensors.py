@@ -17,6 +17,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ class SymbolicLength(int):
 
 
 def expression_of(size: int) -> Expression:
-    """How a length is written: in symbols if it remembers them, else as a number."""
+    """How a length is written: in symbols if it is a SymbolicLength, else as a number."""
     return size.expression if isinstance(size, SymbolicLength) else Expression.number(int(size))
 
 
@@ -120,7 +121,7 @@ class CodeTensor:
 
     @property
     def mT(self) -> CodeTensor:
-        """Its last two dimensions exchanged."""
+        """Its last two dimensions exchanged; raises TensorError for fewer than two."""
         if self.dim < 2:
             raise TensorError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
         return self.transpose(-2, -1)
@@ -169,7 +170,11 @@ class CodeTensor:
         return self._arranged(lengths, strides, lambda x: x.reshape(lengths))
 
     def _inferred(self, shape: Sequence[int]) -> Shape:
-        """The lengths of a view, a −1 among them replaced by what is left over; raises TensorError as torch does."""
+        """The lengths of a view, a −1 among them replaced by what is left over.
+
+        Raises TensorError, in torch's words, for a length below −1, a second −1, and lengths whose product is not, or
+        doesn't divide, the number of numbers.
+        """
         total, product = numbers_in(self.shape), 1
         for length in shape:
             if length < -1:
@@ -179,8 +184,7 @@ class CodeTensor:
         if len(unknown) > 1:
             raise TensorError("only one dimension can be inferred")
         if product != total and not (unknown and product > 0 and total % product == 0):
-            written = ", ".join(str(int(length)) for length in shape)
-            raise TensorError(f"shape '[{written}]' is invalid for input of size {int(total)}", (product, total))
+            raise TensorError(f"shape '{_written(shape)}' is invalid for input of size {int(total)}", (product, total))
         return tuple(total // product if length == -1 else length for length in shape)
 
     def unsqueeze(self, dim: int) -> CodeTensor:
@@ -191,7 +195,9 @@ class CodeTensor:
     def __getitem__(self, index: Index) -> CodeTensor:
         """Slices of the first dimensions, a new dimension for None, and all that is left for an ellipsis.
 
-        A whole number takes one entry of its dimension, which disappears.
+        A whole number takes one entry of its dimension, which disappears. Dimensions without an index stay as they are.
+        A length keeps its symbols if all of it is taken, or if it is the end of the slice. Raises TensorError, an
+        IndexError in torch, for more indices than dimensions, and for a whole number that is out of range.
         """
         taken = sum(isinstance(part, int | slice) for part in index)
         if taken > self.dim:
@@ -225,8 +231,8 @@ class CodeTensor:
     def split(self, lengths: int | Sequence[int], dim: int = 0) -> tuple[CodeTensor, ...]:
         """Parts along a dimension: of these lengths, or of one length, where the last part may be shorter.
 
-        Raises TensorError, in torch's words, for a length below 0, or lengths that don't add up; and for too many
-        parts.
+        Raises TensorError, in torch's words, for a negative length in a sequence, one length below 1, or lengths that
+        don't add up; and for more than MAX_PARTS parts of one length.
         """
         at = place(dim, self.dim)
         length = self.shape[at]
@@ -239,12 +245,12 @@ class CodeTensor:
         elif min(lengths) < 0:
             raise TensorError(
                 "split_with_sizes expects split_sizes have only non-negative entries, but got "
-                f"split_sizes=[{', '.join(str(int(each)) for each in lengths)}]"
+                f"split_sizes={_written(lengths)}"
             )
         elif sum(lengths) != length:
             raise TensorError(
                 f"split_with_sizes expects split_sizes to sum exactly to {int(length)} (input tensor's size at "
-                f"dimension {dim}), but got split_sizes=[{', '.join(str(int(each)) for each in lengths)}]",
+                f"dimension {dim}), but got split_sizes={_written(lengths)}",
                 (sum(lengths), length),
             )
         return tuple(self._parts(lengths, at))
@@ -283,7 +289,7 @@ class CodeTensor:
         return self._made(lengths, lambda: _numpy().tile(self._array, times))
 
     def repeat_interleave(self, times: int, dim: int) -> CodeTensor:
-        """Each slice of a dimension this many times, one copy next to the other."""
+        """Each slice of a dimension this many times, one copy next to the other; TensorError for a negative number."""
         at = place(dim, self.dim)
         if times < 0:
             raise TensorError("Repeats must be non-negative")
@@ -295,7 +301,9 @@ class CodeTensor:
     def __matmul__(self, other: CodeTensor) -> CodeTensor:
         """The product of the last two dimensions; those before them are broadcast.
 
-        Raises TensorError where torch does, in its words, and for vectors, which no program here multiplies.
+        Raises TensorError for vectors, which no program here multiplies, and where lengths don't meet. As in torch, the
+        message is that of one product if the right side is a matrix, and the left one is, too, or lies in memory like
+        one; otherwise it is that of a product in batches.
         """
         a, b = self.shape, other.shape
         if min(len(a), len(b)) < 2:
@@ -320,13 +328,13 @@ class CodeTensor:
         return self._made(shape, lambda: self._array @ other._array)
 
     def _leading_dimensions_fold(self) -> bool:
-        """Whether torch takes all dimensions but the last for one, to multiply by a single matrix."""
+        """Whether all dimensions but the last lie in memory like one, so that torch multiplies by a single matrix."""
         return all(self.strides[at] == self.strides[at + 1] * self.shape[at + 1] for at in range(self.dim - 2))
 
-    def _elementwise(self, other: CodeTensor | float, operation: Callable[[Any, Any], Any]) -> CodeTensor:
+    def _elementwise(self, operation: Callable[[Any, Any], Any], other: CodeTensor | float) -> CodeTensor:
         """The operation on each pair of numbers, or on each number and one number, with the shapes broadcast.
 
-        Its strides follow the first tensor that has all the dimensions of the result.
+        The strides of the result follow the first tensor that has as many dimensions as the result.
         """
         if not isinstance(other, CodeTensor):
             return self._made(self.shape, lambda: operation(self._array, other), self)
@@ -334,35 +342,20 @@ class CodeTensor:
         like = next((each for each in (self, other) if each.dim == len(shape)), self)
         return self._made(shape, lambda: operation(self._array, other._array), like)
 
-    def __add__(self, other: CodeTensor | float) -> CodeTensor:
-        return self._elementwise(other, operator.add)
-
-    def __sub__(self, other: CodeTensor | float) -> CodeTensor:
-        return self._elementwise(other, operator.sub)
-
-    def __mul__(self, other: CodeTensor | float) -> CodeTensor:
-        return self._elementwise(other, operator.mul)
-
-    def __truediv__(self, other: CodeTensor | float) -> CodeTensor:
-        return self._elementwise(other, operator.truediv)
-
-    def __gt__(self, other: CodeTensor) -> CodeTensor:
-        return self._elementwise(other, operator.gt)
-
-    def __ge__(self, other: CodeTensor) -> CodeTensor:
-        return self._elementwise(other, operator.ge)
-
-    def __lt__(self, other: CodeTensor) -> CodeTensor:
-        return self._elementwise(other, operator.lt)
-
-    def __le__(self, other: CodeTensor) -> CodeTensor:
-        return self._elementwise(other, operator.le)
+    __add__ = partialmethod(_elementwise, operator.add)
+    __sub__ = partialmethod(_elementwise, operator.sub)
+    __mul__ = partialmethod(_elementwise, operator.mul)
+    __truediv__ = partialmethod(_elementwise, operator.truediv)
+    __gt__ = partialmethod(_elementwise, operator.gt)
+    __ge__ = partialmethod(_elementwise, operator.ge)
+    __lt__ = partialmethod(_elementwise, operator.lt)
+    __le__ = partialmethod(_elementwise, operator.le)
 
     def __invert__(self) -> CodeTensor:
         return self._made(self.shape, lambda: ~self._array, self)
 
     def softmax(self, dim: int) -> CodeTensor:
-        """Weights along one dimension, which sum to 1; not a number where all of them are −∞."""
+        """Weights along one dimension, which sum to 1; not a number where all numbers along it are −∞."""
         at = place(dim, self.dim)
 
         def weights() -> NDArray[Any]:
@@ -387,14 +380,15 @@ class CodeTensor:
     def _arranged(
         self, shape: Sequence[int], strides: Sequence[int], arrange: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> CodeTensor:
-        """The same numbers in another shape."""
+        """A tensor with this shape and these strides; its numbers, if any, are those of this one through `arrange`."""
         return CodeTensor(tuple(shape), tuple(strides), None if self.numbers is None else arrange(self.numbers))
 
     def _made(
         self, shape: Sequence[int], make: Callable[[], NDArray[Any]], like: CodeTensor | None = None
     ) -> CodeTensor:
-        """A new tensor, whose dimensions lie in memory in the order of those of `like`, if that has as many.
+        """A new tensor, whose numbers `make` returns; it is called only if this tensor has numbers.
 
+        Its dimensions lie in memory in the order of those of `like`, if that has as many, else in their own order.
         Raises TensorError before anything is allocated if it had more than MAX_NUMBERS numbers.
         """
         strides = contiguous_strides(shape)
@@ -408,7 +402,10 @@ class CodeTensor:
 
 
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
-    """Tensors one after the other along a dimension; raises TensorError unless all their other dimensions are alike."""
+    """Tensors one after the other along a dimension.
+
+    Raises TensorError, in torch's words, unless they have as many dimensions, and all but this one are alike.
+    """
     first = tensors[0]
     at = place(dim, first.dim)
     for number, each in enumerate(tensors):
@@ -421,9 +418,7 @@ def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
                     f"{int(size)} for tensor number {number} in the list.",
                     (expected, size),
                 )
-    length = tensors[0].shape[at]
-    for each in tensors[1:]:
-        length = length + each.shape[at]
+    length = sum((each.shape[at] for each in tensors[1:]), first.shape[at])
     shape = (*first.shape[:at], length, *first.shape[at + 1 :])
     return first._made(shape, lambda: _numpy().concatenate([each._array for each in tensors], axis=at))
 
@@ -436,20 +431,26 @@ def scaled_dot_product_attention(
     *,
     is_causal: bool = False,
 ) -> CodeTensor:
-    """Attention in one call; `attn_mask` is true where a key may be seen.
+    """Attention in one call, with scores divided by √d_h; `attn_mask` is true where a key may be seen.
 
-    With `is_causal`, query i sees the keys up to i, counted from the first key: a single query sees that key alone.
+    With `is_causal`, query i sees the keys up to i, counted from the first key: a single query sees that key alone. A
+    mask takes precedence over it. Raises TensorError for a mask that would make the scores larger by broadcasting.
     """
     scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
-        written = [", ".join(str(int(length)) for length in each) for each in (scores.shape, shape)]
-        raise TensorError(f"output with shape [{written[0]}] doesn't match the broadcast shape [{written[1]}]")
+        written = _written(scores.shape), _written(shape)
+        raise TensorError("output with shape {} doesn't match the broadcast shape {}".format(*written))
     if attn_mask is None and is_causal and scores.numbers is not None:
         attn_mask = CodeTensor.of_shape(scores.shape[-2:], _numpy().tri(*map(int, scores.shape[-2:]), dtype=bool))
     scores = scores / float(query.shape[-1]) ** 0.5
     scores = scores if attn_mask is None else scores.masked_fill(~attn_mask, float("-inf"))
     weights: CodeTensor = scores.softmax(-1)
     return weights @ value
+
+
+def _written(lengths: Sequence[int]) -> str:
+    """Lengths as torch writes them in a message: "[3, 10]"."""
+    return f"[{', '.join(str(int(length)) for length in lengths)}]"
 
 
 def place(dim: int, dimensions: int) -> int:
@@ -464,6 +465,8 @@ def place(dim: int, dimensions: int) -> int:
 
 def broadcast(a: Shape, b: Shape) -> Shape:
     """The shape that both fit: from the last dimension on, equal lengths, or one of them 1 or missing.
+
+    Raises TensorError, in torch's words, for the last dimension in which they don't fit.
 
     >>> broadcast((10, 10), (3, 14, 10, 1))
     (3, 14, 10, 10)
@@ -481,7 +484,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
 
 
 def contiguous_strides(shape: Sequence[int]) -> Shape:
-    """The strides of numbers that lie in memory in the order of the shape.
+    """The strides of numbers that lie in memory in the order of the shape; a length of 0 counts as 1.
 
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
@@ -490,7 +493,10 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 
 def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
-    """The strides of a dense tensor whose dimensions lie in memory in the order of those strides."""
+    """The strides of a tensor of this shape without gaps, whose dimensions are in the order of `strides` in memory.
+
+    The dimension with the largest of these is the outermost; of equal ones the first.
+    """
     order = sorted(range(len(shape)), key=lambda at: -strides[at])
     dense = contiguous_strides([shape[at] for at in order])
     by_place = dict(zip(order, dense, strict=True))
@@ -498,7 +504,11 @@ def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
 
 
 def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: Sequence[int]) -> Shape | None:
-    """The strides of a view; None if one of its dimensions would need two strides. Follows computeStride in ATen."""
+    """The strides of a view in this shape; None if one of its dimensions would need two strides.
+
+    It follows computeStride in ATen, torch's library of tensors. A tensor without numbers, or with one and no
+    dimensions, is contiguous in any shape.
+    """
     if not old_shape or 0 in old_shape:
         return contiguous_strides(shape)
     strides, at = [0] * len(shape), len(shape) - 1

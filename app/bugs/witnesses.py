@@ -51,10 +51,12 @@ class Witness:
 def given_numbers(
     program: CodeProgram, inputs: Sequence[tuple[str, tuple[int, ...]]], shift: int = 0
 ) -> dict[str, CodeTensor]:
-    """Inputs and parameters of these shapes with numbers that depend on their names alone, all in float64.
+    """Inputs and parameters of these shapes by name, with the same numbers at every call.
 
-    Positions begin with `shift`. The first input of a batch has no padding, and each of the others one padded token
-    more than the one before. Parameters are divided by the root of the length that they are multiplied along.
+    `position`, `cos` and `sin` are those of positions from `shift` on. `mask` is true where a key may be seen,
+    `padding` where a token is padded: none in the first input of a batch, and in each of the others one more than in
+    the one before. All else is drawn from a normal distribution, with the name as its seed; parameters, whose names
+    begin with W, are divided by the root of the length that they are multiplied along.
     """
     import numpy as np
 
@@ -67,7 +69,7 @@ def given_numbers(
             numbers = np.cos(angles) if name == "cos" else np.sin(angles)
         elif name == "mask":
             numbers = np.tri(*shape, dtype=bool)
-        elif name == "padding":  # the first input is whole, each of the others has a token less than the one before
+        elif name == "padding":
             numbers = np.arange(shape[1]) >= shape[1] - np.arange(shape[0])[:, None]
         else:
             numbers = np.random.default_rng(crc32(name.encode())).standard_normal(shape)
@@ -83,11 +85,15 @@ def differ(a: Any, b: Any) -> bool:
 
 
 class Laboratory:
-    """Runs lines of a program on the same small tensors again and again, with something changed each time."""
+    """Runs lines of a program on the same small tensors again and again, with something changed each time.
+
+    `lines` are the right ones, `inputs` the shapes of what they are given, in symbols that have `sizes`.
+    """
 
     def __init__(
         self, program: CodeProgram, lines: Sequence[CodeLine], inputs: Sequence[tuple[str, Shape]], sizes: Sizes
     ) -> None:
+        """Make the tensors that the lines are given, with the numbers of `given_numbers`; nothing is run yet."""
         self.program = program
         self.keys = tuple(line.key for line in lines)
         self.right = tuple(line.code for line in lines)
@@ -96,7 +102,7 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """Run the lines, with some of the inputs or sizes replaced by `changed`."""
+        """Run the lines, with some of the inputs or sizes replaced by `changed`; numpy warns of nothing."""
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
@@ -108,29 +114,29 @@ class Laboratory:
         return self.made(self.run(self.right), self.program.output)
 
     def made(self, result: CodeRun, key: str) -> Any:
-        """The numbers that the line with this key has made."""
+        """The numbers that the line with this key has made; the line may make no more than one variable."""
         [tensor] = result.made[self.keys.index(key)].values()
         return tensor.numbers
 
+    def change(self, lines: Sequence[str], key: str, **changed: CodeTensor | int) -> Any:
+        """How much each number that the line `key` makes differs if inputs are replaced by `changed`, without sign."""
+        return abs(self.made(self.run(lines, **changed), key) - self.made(self.run(lines), key))
+
     def changed(self, name: str, index: tuple[Any, ...]) -> CodeTensor:
-        """An input with some of its numbers changed."""
+        """An input with its numbers at `index` changed: each x there is 0.3 − 0.7·x."""
         tensor = self.given[name]
         assert tensor.numbers is not None  # noqa: S101 - given_numbers has made it
         numbers = tensor.numbers.copy()
         numbers[index] = numbers[index] * -0.7 + 0.3
         return CodeTensor.of_shape(tensor.shape, numbers)
 
-    def shifted(self, name: str) -> CodeTensor:
-        """An input that depends on positions, with the sentence beginning at the second."""
-        [shape] = (shape for each, shape in self.inputs if each == name)
-        return given_numbers(self.program, [(name, shape)], shift=1)[name]
-
 
 def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
-    """The first probe in which a program that raises nothing shows other cells than the right one.
+    """The first probe in which a program with the lines `wrong`, which raise nothing, differs from the right one.
 
-    The last of them, a comparison with the formula, always does for a bug that changes the output. The spread is
-    looked at only if the line of the scores is wrong, and shown only if it is at least a fifth larger or smaller.
+    A probe that gives None for one of the two is skipped. The spread is looked at only if the line of the scores is
+    wrong, and shown only if it is at least a fifth larger or smaller. If no probe shows it, "formula" compares the two
+    outputs, which differ for every bug that changes the output.
     """
     wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
@@ -144,19 +150,30 @@ def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
         return Witness(probe, cells, expected, laboratory.sizes)
     change = abs(laboratory.made(laboratory.run(wrong), laboratory.program.output) - laboratory.expected)
     rows = change.max(axis=(1, 3) if change.ndim == 4 else -1).reshape(-1, change.shape[-2])
-    cells = tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
+    cells = _where_changed(rows)
     return Witness("formula", cells, tuple(tuple(0.0 for _ in row) for row in cells), laboratory.sizes)
 
 
 def healthy_witness(laboratory: Laboratory) -> Witness:
-    """What the first probe shows of a right program: without it, the lack of a witness would tell that it is right."""
+    """What the first probe that gives cells shows of a right program, which is also what is expected of it.
+
+    Without it, the lack of a witness would tell that nothing is wrong.
+    """
     shown = ((probe, cells_of(laboratory, laboratory.right)) for probe, cells_of in _PROBES.items())
     probe, cells = next((probe, cells) for probe, cells in shown if cells)
     return Witness(probe, cells, cells, laboratory.sizes)
 
 
+def _where_changed(rows: Any) -> Grid:
+    """1 for each number above _TOLERANCE, or not a number; 0 for the others."""
+    return tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
+
+
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """The sum of each row of weights in the first head, one row per text; None for a program without weights."""
+    """The sum of each row of weights in the first head, to two decimals, with a row of cells for each input.
+
+    None for a program without weights.
+    """
     if not laboratory.program.weights:
         return None
     weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
@@ -165,66 +182,61 @@ def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """Which rows of O change with the last token of the first text.
+    """1 for each token, in a row for each input, whose row of O changes with the last token of the first input.
 
     None if the program decodes, has two texts or an output other than O.
     """
     if laboratory.program.decodes or laboratory.program.two_texts or laboratory.program.output != "O":
         return None
     has_batch = "B" in laboratory.sizes
-    before = laboratory.run(lines)
-    after = laboratory.run(lines, X=laboratory.changed("X", (0, -1) if has_batch else (-1,)))
-    change = abs(laboratory.made(after, "O") - laboratory.made(before, "O")).max(axis=-1)
-    rows = change if has_batch else change[None]
-    return tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
+    last = laboratory.changed("X", (0, -1) if has_batch else (-1,))
+    change = laboratory.change(lines, "O", X=last).max(axis=-1)
+    return _where_changed(change if has_batch else change[None])
 
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
-    """A probe for which heads' weights change with the first head's part of a parameter.
+    """One row: 1 for each head whose weights, in any input, change with the first head's part of `parameter`.
 
-    It finds None for a program without several heads, this parameter or weights.
+    It gives None for a program without several heads, this parameter or weights.
     """
 
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
+        """The cells of the probe for these lines; the first head's part are the first d_h rows of the parameter."""
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
-        first = slice(0, laboratory.sizes["d_h"])
-        before, after = laboratory.run(lines), laboratory.run(lines, **{
-            parameter: laboratory.changed(parameter, (first,))})  # fmt: skip
-        key = laboratory.program.weights
-        change = abs(laboratory.made(after, key) - laboratory.made(before, key)).max(axis=(0, 2, 3))
-        return (tuple(float(not each <= _TOLERANCE) for each in change),)
+        first = laboratory.changed(parameter, (slice(0, laboratory.sizes["d_h"]),))
+        change = laboratory.change(lines, laboratory.program.weights, **{parameter: first})
+        return _where_changed([change.max(axis=(0, 2, 3))])
 
     return changed_heads
 
 
 def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """Which texts' outputs change with the new token of the first text; None unless the program decodes."""
+    """One row: 1 for each input whose output changes with the first one's new token; None if the program has none."""
     if not laboratory.program.decodes:
         return None
-    before, after = laboratory.run(lines), laboratory.run(lines, x=laboratory.changed("x", (0,)))
-    output = laboratory.program.output
-    change = abs(laboratory.made(after, output) - laboratory.made(before, output)).max(axis=(1, 2))
-    return (tuple(float(not each <= _TOLERANCE) for each in change),)
+    change = laboratory.change(lines, laboratory.program.output, x=laboratory.changed("x", (0,)))
+    return _where_changed([change.max(axis=(1, 2))])
 
 
 def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """The standard deviation of all scores, as the only number; None if the program decodes."""
+    """The standard deviation of all scores, to two decimals, as the only number; None if the program decodes."""
     if laboratory.program.decodes:
         return None
     scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
-    deviation = float(scores.std())
-    return ((round(deviation, 2),),)
+    return ((round(float(scores.std()), 2),),)
 
 
 def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """Which scores of the first head change if all positions are shifted; None for a program without rotation."""
+    """1 for each score of the first input's first head that changes if all positions are shifted by one.
+
+    None for a program without rotation.
+    """
     if "cos" not in laboratory.given:
         return None
-    key = laboratory.program.scores
-    before = laboratory.made(laboratory.run(lines), key)
-    after = laboratory.made(laboratory.run(lines, cos=laboratory.shifted("cos"), sin=laboratory.shifted("sin")), key)
-    return tuple(tuple(float(each > _TOLERANCE) for each in row) for row in abs(after - before)[0, 0])
+    angles = [(name, shape) for name, shape in laboratory.inputs if name in ("cos", "sin")]
+    shifted = given_numbers(laboratory.program, angles, shift=1)
+    return _where_changed(laboratory.change(lines, laboratory.program.scores, **shifted)[0, 0])
 
 
 _PROBES: Mapping[Probe, Callable[[Laboratory, Sequence[str]], Grid | None]] = {

@@ -15,9 +15,6 @@ from math import prod
 from app.shapes.table import Blank, Tensor, TensorTable
 
 Values = Mapping[Blank, int]
-# The residual connection adds what leaves a head or a layer to what came in. The sum is no tensor of the table, so it
-# is checked here. No length is inferred from it: it says what the output must fit, not what its size comes from.
-ADDED_BACK = ("input", "output")
 
 
 @dataclass(frozen=True)
@@ -43,9 +40,10 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
     """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.
 
     In each group of equal sides, the first one in `values` is the left side of a pair with each one that differs from
-    it; sides without a value are skipped. Of operands that broadcast, sides that meet are compared instead, unless one
-    is 1. After the groups of a tensor come its merged sides that aren't the product of their parts, if `values` has all
-    of them. Last come the sides in which the output differs from the input that it is added to.
+    it; sides without a value are skipped. After the groups of a tensor comes each merged side that isn't the product of
+    its parts, in a pair with the last part, if `values` has it and all parts. A tensor whose operation broadcasts has
+    neither: of it, the sides that meet are compared (see `_broadcast_mismatches`). Last come the sides of the input, in
+    pairs with those of the output that is added to it, if both have values.
     """
     clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
@@ -55,56 +53,47 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
         for blanks in groups:
             known = [(blank, values[blank]) for blank in blanks if blank in values]
             clashes += [DimensionMismatch(result, known[0][0], b) for b, length in known if length != known[0][1]]
-        clashes += _product_mismatches(result, table.merged_sides.get(result, {}), values)
-    return [*clashes, *_residual_mismatches(table, values)]
+        for merged, parts in table.merged_sides.get(result, {}).items():
+            if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
+                clashes.append(DimensionMismatch(result, merged, parts[-1], parts=parts))
+    for before, after in residual_pairs(table):
+        if before in values and after in values and values[before] != values[after]:
+            clashes.append(DimensionMismatch(after.tensor, before, after, added=True))
+    return clashes
 
 
 def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values) -> Iterator[DimensionMismatch]:
-    """Yield each pair of sides that meet, counted from the right, and differ, from the first side on.
+    """Yield the sides that differ from the first one at their place, counted from the right, for each side of `result`.
 
-    A side of 1 of an operand meets every length. The first length at a place is compared with the others.
+    At a place are the sides of the operands, then that of the result. Left out are sides without a value, and operands'
+    sides of 1, which meet every length. `broadcast` is False if it is the result's side that differs.
     """
     for at in range(len(result.sides), 0, -1):
         meeting = [each.sides[-at] for each in (*operands, result) if len(each.sides) >= at]
         known = [b for b in meeting if b in values and (values[b] != 1 or b.tensor == result.key)]
-        yield from (
-            DimensionMismatch(result.key, known[0], blank, broadcast=blank.tensor != result.key)
-            for blank in known[1:]
-            if values[blank] != values[known[0]]
-        )
+        for blank in known[1:]:
+            if values[blank] != values[known[0]]:
+                yield DimensionMismatch(result.key, known[0], blank, broadcast=blank.tensor != result.key)
 
 
 def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides that must be equal to add the output to the input; [] for a table without an input or output."""
-    before, after = ADDED_BACK
-    if not {before, after} <= table.equal_sides.keys():
+    """The sides of the input, each with that of the output; [] for a table that lacks one of the two.
+
+    The residual connection adds what leaves a head or a layer to what came in. The sum is no tensor of the table, and
+    no length is inferred from it: it says what the output must fit, not what its size comes from.
+    """
+    if not {"input", "output"} <= table.equal_sides.keys():
         return []
-    return list(zip(table[before].sides, table[after].sides, strict=True))
-
-
-def _product_mismatches(
-    result: str, merged_sides: Mapping[Blank, tuple[Blank, ...]], values: Values
-) -> Iterator[DimensionMismatch]:
-    """Yield each merged side that is not the product of its parts, with the last part, if all have values."""
-    for merged, parts in merged_sides.items():
-        if values.keys() >= {merged, *parts} and values[merged] != prod(values[part] for part in parts):
-            yield DimensionMismatch(result, merged, parts[-1], parts=parts)
-
-
-def _residual_mismatches(table: TensorTable, values: Values) -> Iterator[DimensionMismatch]:
-    """Yield each pair of sides, input then output, in which the two differ; a pair with a value missing is skipped."""
-    for before, after in residual_pairs(table):
-        if before in values and after in values and values[before] != values[after]:
-            yield DimensionMismatch(after.tensor, before, after, added=True)
+    return list(zip(table["input"].sides, table["output"].sides, strict=True))
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
     """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
 
-    A side in `values` maps to itself; a side of a tensor that is not asked maps to the source of the first known side
-    that an operation makes equal to it, or of the last one, which is the result's, if operands are broadcast, since one
-    may have 1 there. Any other side is left out. Example: with queries.columns typed, W_Q.columns maps to
-    queries.columns.
+    A side in `values` maps to itself. Another side of a tensor that is not in `asked` gets the source of the first side
+    that an operation makes equal to it and that has one: of the last such side, the result's, if the operation
+    broadcasts, since an operand may have 1 there. Of several operations the first in the order of computation counts.
+    Any other side is left out. Example: with queries.columns typed, W_Q.columns maps to queries.columns.
     """
     source_of = {blank: blank for blank in values}
     for result, groups in table.equal_sides.items():

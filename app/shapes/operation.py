@@ -25,8 +25,10 @@ from typing import ClassVar, Literal, Self
 from app.algebra.expression import Expression
 
 # The sentence of a hint that says what an operation does to lengths.
-Rearrangement = Literal["view", "transpose", "repeat_interleave", "reshape"]
-Relation = Literal["product", "made", "same-shape", "unsqueeze", "broadcast", "by-pattern", Rearrangement]
+Relation = Literal[
+    "product", "made", "same-shape", "unsqueeze", "broadcast", "by-pattern", "view", "transpose", "repeat_interleave",
+    "reshape",
+]  # fmt: skip
 ONE_SIDE = "1"  # in a pattern, a side of length 1
 _AXIS = re.compile(rf"\([a-z]+(?: [a-z]+)+\)|[a-z]+|{ONE_SIDE}")
 
@@ -38,9 +40,10 @@ def axes_in(side: str) -> tuple[str, ...]:
 
 @cache
 def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """The sides of each operand, then of the result; () for a text that isn't a pattern.
+    """The sides of each operand, then of the result: (("n", "d"), ("d", "q"), ("n", "q")) for "n d, d q -> n q".
 
-    Example: "n d, d q -> n q" -> (("n", "d"), ("d", "q"), ("n", "q"))
+    () for a text that isn't a pattern: one " -> ", ", " between operands only, a space between sides, and as sides only
+    small letters, such as n, two or more of them in parentheses, or 1.
     """
     groups = pattern.replace(" -> ", ", ").split(", ")
     sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
@@ -69,9 +72,11 @@ class Operation:
     call: ClassVar[str] = ""  # the method or function that PyTorch calls
     sign: ClassVar[str] = ""  # drawn before the second operand
     arrow: ClassVar[str] = "→"  # drawn before the result
+    broadcasts: ClassVar[bool] = False  # sides of 1 of an operand are repeated to fit the other one
+    fixed_relation: ClassVar[Relation | None] = None  # `relation`, where it is the same for every pattern
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a pattern that no such operation has, or with a group of sides too few or too many."""
+        """Raise ValueError unless the pattern has sides for each operand and the result, and fits this operation."""
         name = f"{type(self).__name__}({self.of})"
         if len(_sides(self.pattern)) != len(self.operands) + 1:
             raise ValueError(
@@ -111,19 +116,14 @@ class Operation:
         return all(sides == self.sides for sides in self.operand_sides)
 
     @property
-    def broadcasts(self) -> bool:
-        """Whether sides of 1 of an operand are repeated to fit the other one."""
-        return False
-
-    @property
     def shows_pattern(self) -> bool:
         """Whether its line of code has the pattern, which a sheet then shows where it asks for the result."""
         return False
 
     @property
     def relation(self) -> Relation:
-        """What a hint says that it does to lengths."""
-        return "same-shape" if self.keeps_shape else "made"
+        """What a hint says that it does to lengths: `fixed_relation`, if any, else "same-shape" or "made"."""
+        return self.fixed_relation or ("same-shape" if self.keeps_shape else "made")
 
     @property
     def adds(self) -> Literal["", "mask", "residual", "summand"]:
@@ -140,11 +140,14 @@ class Operation:
         return self.code()
 
     def code(self, shape: str = "…") -> str:
-        """How it is written in PyTorch; `shape` is written for the lengths that a view or reshape is given."""
-        raise NotImplementedError
+        """How it is written in PyTorch: unless a subclass says otherwise, `call` as a method of the one operand.
+
+        `shape` is written in place of the lengths that a view or reshape is given.
+        """
+        return f"{{{self.of}}}.{self.call}({shape})"
 
     def with_axis(self, axis: str, operands: Collection[str]) -> Self:
-        """The same operation with `axis` first in the result and in the operands whose keys are in `operands`."""
+        """The same operation with `axis` first in the result, and in each operand whose key is in `operands`."""
         groups = [
             f"{axis} " * (key in operands) + " ".join(s)
             for key, s in zip(self.operands, self.operand_sides, strict=True)
@@ -167,16 +170,6 @@ class _Elementwise(Operation):
         return self.keeps_shape
 
 
-class _Rearrange(Operation):
-    """An operation on one tensor that is a method of PyTorch's, and has a sentence of that name."""
-
-    call: ClassVar[Rearrangement]
-
-    @property
-    def relation(self) -> Relation:
-        return self.call
-
-
 @dataclass(frozen=True)
 class Matmul(Operation):
     """A matrix product, which sums over one axis of both operands: once in each head where a side holds several heads.
@@ -186,6 +179,8 @@ class Matmul(Operation):
 
     rotated: bool = False
     gated_by: str = ""
+
+    fixed_relation = "product"
 
     @property
     def is_transposed(self) -> bool:  # it is the last side that is summed over
@@ -200,16 +195,12 @@ class Matmul(Operation):
         """Whether the product itself is the result."""
         return not self.rotated and not self.gated_by
 
-    @property
-    def relation(self) -> Relation:
-        return "product"
-
     def formula(self, *, tokens_as_columns: bool = False) -> str:
         """'{input} · {W_Q}', with ᵀ after a transposed right operand; tokens as columns reverse the order of factors.
 
-        A gated product is followed by ", {gated-by}" and its second product. RoPE(…) goes around all of a rotated one.
-        Otherwise a product of heads ends in ", {heads-concatenated}" if one side of the result holds them all, or ",
-        {head-by-head}" if only sides of operands do.
+        A gated product is followed by ", {gated-by} " and the product of the left operand and `gated_by`. RoPE(…) goes
+        around all of a rotated one. Otherwise a product of heads ends in ", {heads-concatenated}" if one side of the
+        result holds them all, or ", {head-by-head}" if only sides of operands do.
         """
         left, *rights = self.of.split() + ([self.gated_by] if self.gated_by else [])
         factors = [[f"{{{left}}}", f"{{{right}}}{'ᵀ' if self.is_transposed else ''}"] for right in rights]
@@ -231,9 +222,10 @@ class Matmul(Operation):
         return prod((lengths[axis] for axis in axes), start=Expression.number(2))
 
     def _fits(self) -> bool:
-        """Whether there are two operands, exactly one axis of both is summed over, and the result has no other axes.
+        """Whether there are two operands, and exactly one axis that both have is missing from the result.
 
-        The axis that counts the heads of a side is never summed over; "h" may be new in the result.
+        The first axis of a side in parentheses counts heads: its absence from the result does not count as that axis.
+        Every axis of the result must be one of an operand, or "h".
         """
         if len(self.operands) != 2:
             return False
@@ -246,15 +238,11 @@ class Matmul(Operation):
 class _ByPattern(Operation):
     """An operation that code writes as a call with the pattern."""
 
-    call: ClassVar[str]
+    fixed_relation = "by-pattern"
 
     @property
     def shows_pattern(self) -> bool:
         return True
-
-    @property
-    def relation(self) -> Relation:
-        return "by-pattern"
 
     def code(self, shape: str = "…") -> str:
         return _call(self.call, self.operands, self.pattern)
@@ -322,20 +310,17 @@ class BroadcastAdd(Operation):
     """Operands of different shapes added elementwise: sides meet from the right, and one of 1, or none, is repeated."""
 
     sign, arrow = "+", "="
-
-    @property
-    def broadcasts(self) -> bool:
-        return True
-
-    @property
-    def relation(self) -> Relation:
-        return "broadcast"
+    broadcasts = True
+    fixed_relation = "broadcast"
 
     def code(self, shape: str = "…") -> str:
         return f" {self.sign} ".join(f"{{{key}}}" for key in self.operands)
 
     def _fits(self) -> bool:
-        """Whether every side of the result is that of an operand at its place, and no operand has another one there."""
+        """Whether there are two operands, and each side of the result is the one that they agree on at its place.
+
+        Places are counted from the right. A side of 1, or none, agrees with any other.
+        """
         places = [sides[::-1] for sides in self.operand_sides]
         at_place = [{sides[at] for sides in places if at < len(sides)} for at in range(max(map(len, places)))]
         return len(places) == 2 and [{*sides} - {ONE_SIDE} or {*sides} for sides in at_place] == [
@@ -387,26 +372,24 @@ class Softmax(_Elementwise):
         return "mask" if len(self.operands) > 1 else ""
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
-        return f"softmax({self._scores}), {{each-query}}{self._with_sink}"
+        return f"softmax({self._scores}), {{each-query}}" + ", {with-sink}" * self.sink
 
     def code(self, shape: str = "…") -> str:
-        return f"softmax({self._scores}, dim=-1){self._with_sink}"
+        return f"softmax({self._scores}, dim=-1)" + ", {with-sink}" * self.sink
 
     @property
     def _scores(self) -> str:
         """What the softmax is taken of: '{scores} + {position-bias}' in T5, which does not scale.
 
-        The scores are scaled first, then capped, then the position bias is added, then the mask.
+        The scores are scaled first, then capped, then the position bias is added, then the mask. A `scale` of
+        "inverse-sqrt" is '{scaled-scores}', of "yarn" '{score-scale} · {scaled-scores}', of any other kind except
+        "none" '{score-scale} · {scores}'.
         """
         by_scale = {"none": "{scores}", "inverse-sqrt": "{scaled-scores}", "yarn": "{score-scale} · {scaled-scores}"}
         scores = by_scale.get(self.scale, "{score-scale} · {scores}")
         scores = f"{{softcap}}({scores})" if self.capped else scores
         scores = f"{scores} + {{position-bias}}" if self.position_bias else scores
         return f"{scores} + {{mask}}" if self.masked else scores
-
-    @property
-    def _with_sink(self) -> str:
-        return ", {with-sink}" if self.sink else ""
 
 
 @dataclass(frozen=True)
@@ -455,13 +438,11 @@ class Concat(Operation):
 
 
 @dataclass(frozen=True)
-class View(_Rearrange):
+class View(Operation):
     """One side split into several: 'n (h e) -> n h e'."""
 
     call = "view"
-
-    def code(self, shape: str = "…") -> str:
-        return f"{{{self.of}}}.view({shape})"
+    fixed_relation = "view"
 
     def _fits(self) -> bool:
         return len(self.operands) == 1 and self.sides == _flat(self.operand_sides[0]) != self.operand_sides[0]
@@ -476,30 +457,18 @@ class WrongView(Operation):
 
     call = "view"
 
-    def code(self, shape: str = "…") -> str:
-        return f"{{{self.of}}}.view({shape})"
-
     def _fits(self) -> bool:
         """Whether the result has the axes of its one operand, each on its own, in another order."""
-        return (
-            len(self.operands) == 1
-            and self.sides != _flat(self.operand_sides[0])
-            and (sorted(self.sides) == sorted(_flat(self.operand_sides[0])))
-        )
+        axes = _flat(self.operand_sides[0])
+        return len(self.operands) == 1 and self.sides != axes and sorted(self.sides) == sorted(axes)
 
 
 @dataclass(frozen=True)
-class Unsqueeze(_Rearrange):
+class Unsqueeze(Operation):
     """Sides of 1 put between the others, which stay in their order: 'b n -> b 1 1 n'."""
 
     call = "view"
-
-    @property
-    def relation(self) -> Relation:
-        return "unsqueeze"
-
-    def code(self, shape: str = "…") -> str:
-        return f"{{{self.of}}}.view({shape})"
+    fixed_relation = "unsqueeze"
 
     def _fits(self) -> bool:
         others = tuple(side for side in self.sides if side != ONE_SIDE)
@@ -507,23 +476,22 @@ class Unsqueeze(_Rearrange):
 
 
 @dataclass(frozen=True)
-class Reshape(_Rearrange):
+class Reshape(Operation):
     """Several sides merged into one: 'n h e -> n (h e)'."""
 
     call = "reshape"
-
-    def code(self, shape: str = "…") -> str:
-        return f"{{{self.of}}}.reshape({shape})"
+    fixed_relation = "reshape"
 
     def _fits(self) -> bool:
         return len(self.operands) == 1 and self.operand_sides[0] == _flat(self.sides) != self.sides
 
 
 @dataclass(frozen=True)
-class Transpose(_Rearrange):
+class Transpose(Operation):
     """Two sides in each other's place: 'n h e -> h n e'."""
 
     call = "transpose"
+    fixed_relation = "transpose"
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
         """Of a matrix '{keys}ᵀ'; of a tensor with more sides its code."""
@@ -539,13 +507,14 @@ class Transpose(_Rearrange):
 
 
 @dataclass(frozen=True)
-class Repeat(_Rearrange):
+class Repeat(Operation):
     """Every key/value head copied for the query heads that share it: 'g n e -> h n e', or 'g n e -> (g r) n e'.
 
     The second is written as a call of einops' repeat.
     """
 
     call = "repeat_interleave"
+    fixed_relation = "repeat_interleave"
 
     @property
     def shows_pattern(self) -> bool:
@@ -638,14 +607,17 @@ class Convolve(Operation):
     activated: bool = False
 
     def code(self, shape: str = "…") -> str:
-        """A call of conv1d or conv2d, by the number of sides; stride and padding are named where they matter."""
+        """A call of conv1d or conv2d, by the number of sides, with stride and padding unless they are 1 and 0."""
         given, kernel = self.operands
         text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
         text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")
         return f"conv{len(self.sides) - 2}d({text}{f', padding={self.padding}' * bool(self.padding)})"
 
     def _fits(self) -> bool:
-        """Whether the channels of both operands are the same, and the result has those that the kernel makes."""
+        """Whether there are two operands whose second sides, the channels, are the same, and the result fits them.
+
+        Its first side must be the input's and its second the kernel's first; all three have as many sides, at least 3.
+        """
         if len(self.operands) != 2:
             return False
         given, kernel = self.operand_sides

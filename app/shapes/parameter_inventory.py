@@ -51,10 +51,12 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
 
 
 def experts_inventory(architecture: Architecture, extra: Mapping[str, int]) -> Iterator[Fact]:
-    """Yield what a sheet about a mixture of experts says of it: how many experts, of which size, and the rest.
+    """Yield what a sheet about a mixture of experts says of it, one Fact each.
 
-    `extra` are the sizes that only such a sheet has; they win over the model's. Of the two kinds of layers in a model
-    with experts in some layers only, those with experts are described. Only for models that the topic is true of.
+    These are the number of experts and of layers with them; the router's biases, if any; the width and the biases of
+    one expert; shared experts, if any; and the rest of the model. `extra` are the sizes that only such a sheet has;
+    they win over the model's. Of the two kinds of layers in a model with experts in some layers only, those with
+    experts are described. Only for models that the topic "experts" is true of.
     """
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
@@ -112,8 +114,11 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
     if a.has_latent_attention:
         yield from _latent_attention(a)
     else:
-        some = "one-bias" if len(a.biases) == 1 else "some-biases"
-        yield Fact({"": "no-biases", "qkvo": "all-biases"}.get(a.biases, some), _bias_names(a.biases))
+        if a.biases in ("", "qkvo"):
+            yield Fact("all-biases" if a.biases else "no-biases")
+        else:
+            which = tuple(Fact(f"projection-{letter}") for letter in a.biases)
+            yield Fact("one-bias" if len(which) == 1 else "some-biases", {"which": which})
         sides = {"q": ModelPart.QUERY_NORM, "k": ModelPart.KEY_NORM}
         norms = {side: [spec for spec in layer["attention"] if spec.part == part] for side, part in sides.items()}
         if norms["q"]:
@@ -123,13 +128,8 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
         yield Fact("sinks")
 
 
-def _bias_names(biases: str) -> Mapping[str, tuple[Fact, ...]]:
-    """{"which": the projections with a bias as a list of phrases} for "qkv"; {} if none or all four have one."""
-    return {"which": tuple(Fact(f"projection-{letter}") for letter in biases)} if biases not in ("", "qkvo") else {}
-
-
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
-    """Yield the projections of queries (through a latent or not), of keys and values, and their biases, if any."""
+    """Yield the projections of queries, through a latent or not; those of keys and values; whether any has a bias."""
     yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
     biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"
@@ -151,10 +151,9 @@ def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: boo
 
 
 def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Facts about a layer's experts: the router with d, E and k; one expert with its width; and any shared experts.
+    """Yield the router with d, E and k, and whether it has a bias; one expert with its width; and any shared experts.
 
-    One Fact each: "router" or "router-bias", then "expert", then those of `_shared_experts`. The layer must have the
-    rows "router" and "experts".
+    The layer must have the rows "router" and "experts".
     """
     router, experts = layer["router"], layer["experts"]
     sizes = {symbol: a.all_sizes[symbol] for symbol in ("d", "E", "k")}
@@ -240,7 +239,10 @@ def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
 
 
 def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
-    """The Fact of one matrix, with its shape and whether it has a bias, or of one norm; `specs` are its tensors."""
+    """The Fact of one matrix, with its shape and whether it has a bias, or of one norm; `specs` are its tensors.
+
+    It is a norm if the first of these is a scale.
+    """
     if specs[0].kind == "scale":
         return Fact("norm", _norm_words(a, specs))
     rows, columns = (dim.size(a.all_sizes) for dim in specs[0].in_out_shape)
@@ -248,7 +250,10 @@ def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
 
 
 def _norm_words(a: Architecture, norms: Sequence[ParameterSpec]) -> Mapping[str, str | Fact]:
-    """The name of a norm without and with its article, and how many scales it has, and as many biases if it has any."""
+    """The words for a norm: its name without and with an article, and how many scales it has, with biases or without.
+
+    All `norms` are alike; their length is that of the first.
+    """
     length = norms[0].in_out_shape[0].size(a.all_sizes)
     numbers = Fact("scales-biases" if _has_biases(norms) else "scales", {"n": length})
     return {"norm": a.norm, "a_norm": Fact(f"a-{a.norm}"), "numbers": numbers}

@@ -78,7 +78,10 @@ def _summands(rows: Mapping[str, Count]) -> list[Count]:
 
 
 def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
-    """Rows for the norms of all layers, and for all layers, if layers differ in their number of norms (ModernBERT)."""
+    """Rows for the norms of all layers, and for all layers, if layers differ in their number of norms (ModernBERT).
+
+    All layers are L times attention and feed-forward block, plus all norms, whose formula is that of the last kind.
+    """
     norms = sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
     layers = (number_of_parameters(kind.parameters) for kind in kinds)
     all_layers = sum((layer * kind.layers for layer, kind in zip(layers, kinds, strict=True)), ZERO)
@@ -127,8 +130,8 @@ def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -
 def _summands_in_words(specs: ParameterSpecs) -> str:
     """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'.
 
-    The order is tables, matrices, scales, biases; a kind without tensors is left out, and a single matrix is
-    '{matrix}'.
+    The order is tables, matrices, scales, biases; a kind without tensors is left out. A single matrix is '{matrix}',
+    and the matrices of attention, unless it is latent, are '{attention-matrices}'.
     """
     kinds = [spec.kind for spec in specs]
     matrices = "matrix" if kinds.count("matrix") == 1 else "matrices"

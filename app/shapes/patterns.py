@@ -25,7 +25,6 @@ Meaning = tuple[tuple[tuple[int, ...], ...], ...]  # of each operand, then of th
 
 _Side = tuple[str, ...]
 _TOKEN = re.compile(r" |\.\.\.|[()1]|[A-Za-z](?:[A-Za-z0-9_]*[A-Za-z0-9])?")
-_LETTERS = re.compile("[A-Za-z]+")
 _BETWEEN_LETTERS = re.compile("(?<=[A-Za-z])(?=[A-Za-z])")
 _ELLIPSIS: _Side = ("...",)
 
@@ -33,17 +32,18 @@ _ELLIPSIS: _Side = ("...",)
 def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False) -> Meaning:
     """What a pattern means for operands with these numbers of sides, its axes numbered by where they first appear.
 
-    Axes are names between spaces, as in einops, or single letters, as in einsum: names if an operand has a space,
-    unless only letters come to `ranks` with no new axis in the result, and the other way round. `...` stands for the
-    sides that an operand has besides its named ones. Axes that are always neighbours in a group count as one: (h e) as
-    a single axis where neither h nor e appears without the other.
+    Quotation marks around it are dropped, and → is read as ->. Axes are names between spaces, as in einops, or single
+    letters, as in einsum: names if an operand has a space, unless only letters come to `ranks` with no new axis in the
+    result, and the other way round. `...` stands for the sides that an operand has besides its named ones. Axes that
+    are always neighbours in a group count as one: (h e) as a single axis where neither h nor e appears without the
+    other.
 
     An operand may have more sides or fewer than the tensor: the pattern is read, and equals none that fits. Raises
     CannotReadError for more than MAX_PATTERN_CHARACTERS characters ("pattern-too-long"), without exactly one arrow
-    ("pattern-arrow"), with another number of operands ("pattern-operands"), for brackets that are empty, nested or open
-    ("pattern-brackets"), for brackets or a 1 unless it `takes_groups` ("pattern-groups"); where it does, for a pattern
-    of einops that lacks only spaces between letters ("pattern-spaces"); and for any other sign ("pattern-sign"). The
-    time it takes is linear in the length of the text.
+    ("pattern-arrow"), with another number of operands or several results ("pattern-operands"), for brackets that are
+    empty, nested or open ("pattern-brackets"), for brackets or a 1 unless it `takes_groups` ("pattern-groups"); where
+    it does, for a pattern of einops that lacks only spaces between letters ("pattern-spaces"); and for any other sign
+    ("pattern-sign"). The time it takes is linear in the length of the text.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise CannotReadError("pattern-too-long")
@@ -65,7 +65,11 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
 
 
 def _sides(text: str) -> list[_Side]:
-    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)', and () for a 1; raises CannotReadError."""
+    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)', and () for a 1 outside brackets.
+
+    Raises CannotReadError: "pattern-brackets" if they are empty, nested, or lack their other half; "pattern-sign" for
+    any other sign, and for an ellipsis in brackets or a second one.
+    """
     sides, group, at = list[_Side](), None, 0
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -98,12 +102,13 @@ def _sides(text: str) -> list[_Side]:
 def _as_meant(named: list[list[_Side]], texts: Sequence[str], ranks: Sequence[int]) -> list[list[_Side]]:
     """The sides as they are named or, as einsum reads a pattern, with every letter as an axis.
 
-    With a space in an operand they are names, else letters, unless only the other reading comes to the ranks with no
-    new axis in the result: "b n d, d f -> bnf" has names of one letter.
+    A pattern with brackets, a 1, or a name with a digit or underscore has names. Any other has names if there is a
+    space in an operand, else letters, unless only the other reading comes to the ranks with no new axis in the result:
+    "b n d, d f -> bnf" has letters.
     """
     axes = [axis for sides in named for side in sides for axis in side]
     is_grouped = any(len(side) != 1 for sides in named for side in sides)
-    if is_grouped or not all(_LETTERS.fullmatch(axis) or (axis,) == _ELLIPSIS for axis in axes):
+    if is_grouped or not all(axis.isalpha() or (axis,) == _ELLIPSIS for axis in axes):
         return named
     letters = [[letter for side in sides for letter in _letters(side)] for sides in named]
     readings = [named, letters] if any(" " in text.strip() for text in texts) else [letters, named]
@@ -136,22 +141,28 @@ def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bo
 
 
 def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[list[_Side]]:
-    """The sides with names for those that an ellipsis stands for, counted from the last one, as they broadcast."""
+    """The sides with names for those that an ellipsis stands for: "...2", "...1", so that the last ones meet.
+
+    In the result it stands for as many as in the operand where it stands for the most.
+    """
     hidden = [rank - len(each) + 1 if _ELLIPSIS in each else 0 for each, rank in zip(sides, ranks, strict=False)]
     hidden.append(max(hidden))  # of the result
     return [
-        [named for side in each for named in (_hidden(count) if side == _ELLIPSIS else (side,))]
+        [
+            named
+            for side in each
+            for named in ([(f"...{place}",) for place in range(count, 0, -1)] if side == _ELLIPSIS else [side])
+        ]
         for each, count in zip(sides, hidden, strict=True)
     ]
 
 
-def _hidden(count: int) -> Iterator[_Side]:
-    yield from ((f"...{place}",) for place in range(count, 0, -1))
-
-
 def _numbered(sides: Iterable[Iterable[_Side]]) -> Meaning:
-    """The sides with axes that are always neighbours as one, and every axis as a number, from 0 in order."""
-    sides = [list(each) for each in sides]
+    """The sides with every axis as a number, from 0 in the order in which they first appear.
+
+    An axis is left out if it always follows one and the same other axis in its side, and nothing else ever follows
+    that: (h e) is (0,) wherever h and e are neighbours.
+    """
     after, before = dict[str, set[str]](), dict[str, set[str]]()  # "" is the end of a side
     for side in (side for each in sides for side in each):
         for first, second in pairwise(("", *side, "")):

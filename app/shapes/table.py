@@ -125,20 +125,21 @@ class Tensor:
     def merged_sides(self) -> Mapping[Blank, tuple[Blank, ...]]:
         """The sides that merge others, such as (h e), each with the sides h and e that it is the product of.
 
-        Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2. A
-        side is left out if its axes are not sides of their own, as the heads in 'n (h e), m (g e) -> n m'.
+        Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2.
+        Of several sides of one length it is the first, operands before the result. A side is left out unless each of
+        its axes is also a side alone, unlike the heads in 'n (h e), m (g e) -> n m'.
         """
-        parts = {side: axes_in(side) for side in self.equal_sides if "(" in side}
+        sides = self.equal_sides
         return {
-            self.equal_sides[side][0]: tuple(self.equal_sides[axis][0] for axis in axes)
-            for side, axes in parts.items()
-            if self.equal_sides.keys() >= set(axes)
+            sides[side][0]: tuple(sides[axis][0] for axis in axes_in(side))
+            for side in sides
+            if "(" in side and sides.keys() >= set(axes_in(side))
         }
 
     def expression(self, field: BlankField) -> Expression:
         """One side, or the product of all sides as the count, in symbols."""
         if field == "count":
-            return prod(self.shape, start=Expression.number(1))
+            return prod(self.shape, start=ONE)
         return self.shape[side_fields(len(self.shape)).index(field)]
 
     def size(self, field: BlankField, sizes: Mapping[str, int]) -> int:
@@ -308,7 +309,7 @@ class Joint:
         return self.part(field).right
 
     def size(self, field: BlankField, sizes: Mapping[str, int]) -> int:
-        """The number of that answer, which is negative for a dimension that is counted from the last one."""
+        """The right answer to one box as a number: of a word its place, from 1; a dimension may be negative."""
         return int(self.part(field).right.value(sizes))
 
 
@@ -341,7 +342,10 @@ class TensorTable:
     questions: tuple[OneOf | Joint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an operation that doesn't fit the shapes, and for two tensors with one key."""
+        """Raise ValueError for an operation that doesn't fit the shapes, and for two tensors with one key.
+
+        Learned parameters may be operands of tensors before them, too.
+        """
         before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
         alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
         for tensor in self.tensors:
@@ -435,9 +439,9 @@ class TensorTable:
 def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> None:
     """Raise ValueError if a tensor's operation cannot make it from the tensors before it.
 
-    Checked in this order: every operand comes before it; each tensor has as many sides as the pattern; sides with the
+    Checked in this order: every operand is in `before`; each tensor has as many sides as the pattern; sides with the
     same name have the same length, with symbols replaced as `alike` says, and sides named 1 length 1; a merged side is
-    the product of its parts.
+    the product of its axes, if each of them is also a side alone. A tensor without an operation passes.
     """
     operation = result.made_by
     if operation is None:
@@ -475,5 +479,5 @@ def tensor(
 
 
 def learned(key: str, shape: str, role: Role, *, counted: bool = True, letter: str = "") -> Tensor:
-    """A learned matrix; its letter is its key unless `letter` is another one."""
+    """A parameter; its letter is its key unless `letter` is given."""
     return tensor(key, letter or key, shape, role, parameter=True, counted=counted)

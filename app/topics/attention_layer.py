@@ -95,7 +95,7 @@ _LATENT = (
 
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The table of an attention layer, with latent attention if the model has it (and a latent for its queries)."""
+    """The table of an attention layer, with latent attention, and with latent queries, if the model has these."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
     return LATENT_ATTENTION_LAYER if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION_LAYER
@@ -122,13 +122,9 @@ TOPIC = Topic(
         ),
         DIRECT_LATENT_ATTENTION_LAYER.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
     },
-    levels=(
-        LevelSpec(
-            "attention-layer",
-            "attention-layer",
-            after=("single-head",),
-            steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
-        ),
+    after=("single-head",),
+    steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
+    more_levels=(
         LevelSpec(
             "attention-layer-latent",
             "attention-layer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.topics.requirements import NO_MASK, PLAIN_HEAD
 from app.topics.single_head import BIDIRECTIONAL_HEAD
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 TOPIC = Topic(
     "bidirectional-head",
@@ -13,12 +13,6 @@ TOPIC = Topic(
     (NO_MASK, *PLAIN_HEAD),
     program="head",
     tables=(BIDIRECTIONAL_HEAD,),
-    levels=(
-        LevelSpec(
-            "bidirectional-head",
-            "bidirectional-head",
-            after=("single-head",),
-            steps=(("input", "queries", "keys"), ("input", "weights", "output")),
-        ),
-    ),
+    after=("single-head",),
+    steps=(("input", "queries", "keys"), ("input", "weights", "output")),
 )

@@ -14,27 +14,21 @@ from app.models.parameter_specs import ModelPart
 from app.shapes.operation import BroadcastAdd, BroadcastMultiply, Matmul, Unsqueeze, View
 from app.shapes.table import TensorTable, tensor
 from app.topics.requirements import PLAIN_HEAD
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 _PADDING = (
     tensor("scores", "S", "B, H, N, N", "score"),
     tensor("padding", "P'", "B, N", "score"),
     tensor("padding_mask", "P", "B, 1, 1, N", "score", Unsqueeze("padding", "b n -> b 1 1 n")),
-    tensor(
-        "masked_scores", "S'", "B, H, N, N", "score", BroadcastAdd("scores padding_mask", "b h n m, b 1 1 m -> b h n m")
-    ),
-)
+    tensor("masked_scores", "S'", "B, H, N, N", "score",
+           BroadcastAdd("scores padding_mask", "b h n m, b 1 1 m -> b h n m")),
+)  # fmt: skip
 _CAUSAL = (
     tensor("causal", "M'", "N, N", "score"),
     tensor("causal_mask", "M", "1, 1, N, N", "score", Unsqueeze("causal", "n m -> 1 1 n m")),
-    tensor(
-        "both_masks",
-        "M_P",
-        "B, 1, N, N",
-        "score",
-        BroadcastAdd("padding_mask causal_mask", "b 1 1 m, 1 1 n m -> b 1 n m"),
-    ),
-)
+    tensor("both_masks", "M_P", "B, 1, N, N", "score",
+           BroadcastAdd("padding_mask causal_mask", "b 1 1 m, 1 1 n m -> b 1 n m")),
+)  # fmt: skip
 _POSITIONS = (
     tensor("embedded", "E", "B, N, d", "input"),
     tensor("positions", "p'", "N, d", "input"),
@@ -51,37 +45,22 @@ _COSINES = (
     tensor("cosines", "cos", "N, d_rot", "hidden"),
     tensor("rotary_by_head", "Q_H", "B, H, N, d_rot", "query"),
     tensor("cosines_heads_first", "cos_H", "1, 1, N, d_rot", "hidden", Unsqueeze("cosines", "n p -> 1 1 n p")),
-    tensor(
-        "turned_by_head",
-        "R_H",
-        "B, H, N, d_rot",
-        "query",
-        BroadcastMultiply("rotary_by_head cosines_heads_first", "b h n p, 1 1 n p -> b h n p"),
-    ),
+    tensor("turned_by_head", "R_H", "B, H, N, d_rot", "query",
+           BroadcastMultiply("rotary_by_head cosines_heads_first", "b h n p, 1 1 n p -> b h n p")),
     tensor("rotary_by_token", "Q_N", "B, N, H, d_rot", "query"),
     tensor("cosines_tokens_first", "cos_N", "1, N, 1, d_rot", "hidden", Unsqueeze("cosines", "n p -> 1 n 1 p")),
-    tensor(
-        "turned_by_token",
-        "R_N",
-        "B, N, H, d_rot",
-        "query",
-        BroadcastMultiply("rotary_by_token cosines_tokens_first", "b n h p, 1 n 1 p -> b n h p"),
-    ),
-)
+    tensor("turned_by_token", "R_N", "B, N, H, d_rot", "query",
+           BroadcastMultiply("rotary_by_token cosines_tokens_first", "b n h p, 1 n 1 p -> b n h p")),
+)  # fmt: skip
 # Of one input of the batch, since a sheet has boxes for four sides at most.
 _GROUPS = (
     tensor("queries_of_input", "Q", "H, N, d_h", "query"),
     tensor("grouped_queries", "Q_G", "G, H/G, N, d_h", "query", View("queries_of_input", "(g r) n e -> g r n e")),
     tensor("keys_of_input", "K", "G, N, d_h", "key"),
     tensor("grouped_keys", "K_G", "G, 1, N, d_h", "key", Unsqueeze("keys_of_input", "g n e -> g 1 n e")),
-    tensor(
-        "grouped_scores",
-        "S_G",
-        "G, H/G, N, N",
-        "score",
-        Matmul("grouped_queries grouped_keys", "g r n e, g 1 m e -> g r n m"),
-    ),
-)
+    tensor("grouped_scores", "S_G", "G, H/G, N, N", "score",
+           Matmul("grouped_queries grouped_keys", "g r n e, g 1 m e -> g r n m")),
+)  # fmt: skip
 # A list of N numbers meets a column of them: no error, and N times as many numbers.
 _GROWN = (
     tensor("number_row", "a", "1, N", "hidden"),
@@ -93,7 +72,7 @@ BROADCASTING = TensorTable("broadcasting", (*_PADDING, *_CAUSAL, *_POSITIONS, *_
 
 
 def _adds_positions(architecture: Architecture) -> bool:
-    """Whether rows of a table of positions are added to token embeddings of the same width."""
+    """Whether the model adds rows of a position table to its token embeddings, and the table is d wide."""
     tables = [spec for spec in architecture.base_parameters if spec.part == ModelPart.POSITION_TABLE]
     return architecture.has_position_table and any(str(spec.in_out_shape[-1]) == "d" for spec in tables)
 
@@ -107,8 +86,8 @@ def _has_scale(architecture: Architecture) -> bool:
 def _broadcasting_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """What the model has of BROADCASTING, under the same key; a list that meets a column is in every table.
 
-    Masks only with text as the input, the causal one in a causal model; positions if they are added; a norm's scale if
-    it has one; cosines with RoPE; groups if several query heads share keys.
+    It has masks only if the model reads text, the causal one only if the model is causal, too; positions if rows of a
+    table are added; the scale of a norm if there is one of d numbers; cosines with RoPE; groups if G is below H.
     """
     reads_text = architecture.input == "text"
     parts = {
@@ -142,21 +121,9 @@ TOPIC = Topic(
             FigurePlan("grown", "number_row", ("grown",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "broadcasting",
-            "broadcasting",
-            after=("four-dimensions",),
-            steps=(
-                ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),
-                (
-                    "positions_of_batch",
-                    "norm_scale",
-                    "cosines_heads_first",
-                    "cosines_tokens_first",
-                    "grouped_keys",
-                ),
-            ),
-        ),
+    after=("four-dimensions",),
+    steps=(
+        ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),
+        ("positions_of_batch", "norm_scale", "cosines_heads_first", "cosines_tokens_first", "grouped_keys"),
     ),
 )

@@ -23,7 +23,7 @@ from app.topics.requirements import (
     Requirement,
 )
 from app.topics.three_dimensions import without_repeat
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic, first_free
 from app.translation import N_
 
 _NEW_TOKENS = (7, 12, 14, 17, 19)  # none is a size of a batch
@@ -31,32 +31,27 @@ _ENCODER_TOKENS = (70, 90, 110)
 MOST_NEW_TOKENS = max(_NEW_TOKENS)
 
 
-def _first_free(choices: tuple[int, ...], tokens: int, taken: set[int]) -> int:
-    """The first of `choices` that is not `taken`, from place `tokens` on, around in a circle."""
-    in_order = [choices[(tokens + step) % len(choices)] for step in range(len(choices))]
-    return next((size for size in in_order if size not in taken), in_order[0])
-
-
 def _sizes_of_step(architecture: Architecture, tokens: int) -> dict[str, int]:
     """m, how many new tokens each text gets, and in an encoder-decoder N_enc, how many tokens the encoder has read.
 
-    Both change with `tokens`. m differs from `tokens` and the decoder's numbers of heads and layers. N_enc is the
-    encoder's `fixed_tokens`, or else no more than it has positions.
+    Both change with `tokens`. m is one of _NEW_TOKENS, and neither `tokens` nor H, G, d_h, d_v or L of the decoder.
+    N_enc is the one length that the encoder reads, if there is only one; else one of _ENCODER_TOKENS that is neither
+    `tokens`, `tokens` + m nor d_h, or the number of the encoder's positions, if these are fewer.
     """
     sizes = architecture.decoder_sizes
-    new = _first_free(_NEW_TOKENS, tokens, {tokens, *(sizes[symbol] for symbol in ("H", "G", "d_h", "d_v", "L"))})
+    new = first_free(_NEW_TOKENS, tokens, {tokens, *(sizes[symbol] for symbol in ("H", "G", "d_h", "d_v", "L"))})
     if not architecture.encoder_decoder:
         return {"m": new}
-    read = _first_free(_ENCODER_TOKENS, tokens, {tokens, tokens + new, sizes["d_h"]})
+    read = first_free(_ENCODER_TOKENS, tokens, {tokens, tokens + new, sizes["d_h"]})
     return {"m": new, "N_enc": architecture.fixed_tokens or min(read, architecture.max_tokens)}
 
 
 def _cache_table(key: str, *appended: Tensor, cached: str, used: str, of_layer: str = "") -> TensorTable:
     """The table of one layer, under `key`, and counts of what all layers cache.
 
-    `cached` is how many tokens of each text are in the cache, `appended` are the tensors that join the new ones to
-    them, and `used` is how many tokens the new ones attend to. `of_layer` is how many tokens a layer caches in all, if
-    these are more than `cached`.
+    `cached` is how many tokens of each text are in the cache. `appended` are the tensors "keys" and "values", of what
+    the new tokens attend to, and `used` is how many tokens these are. `of_layer` is how many tokens a layer caches in
+    all, as a formula, if these are more than `cached`.
     """
     in_layer = of_layer or f"{{{cached}}}"
     numbers = Expression.parse(f"L*B*G*{in_layer}*(d_h + d_v)".replace("{", "").replace("}", ""))
@@ -73,27 +68,17 @@ def _cache_table(key: str, *appended: Tensor, cached: str, used: str, of_layer: 
             *appended,
             tensor("repeated_keys", "K_rep", f"B, H, {used}, d_h", "key", Repeat("keys", "b g t e -> b h t e")),
             tensor("repeated_values", "V_rep", f"B, H, {used}, d_v", "value", Repeat("values", "b g t v -> b h t v")),
-            tensor(
-                "scores",
-                "S",
-                f"B, H, m, {used}",
-                "score",
-                Matmul("queries repeated_keys", "b h m e, b h t e -> b h m t"),
-            ),
+            tensor("scores", "S", f"B, H, m, {used}", "score",
+                   Matmul("queries repeated_keys", "b h m e, b h t e -> b h m t")),
             tensor("weights", "A", f"B, H, m, {used}", "score", Softmax("scores", "b h m t -> b h m t", masked=True)),
-            tensor(
-                "context",
-                "C",
-                "B, H, m, d_v",
-                "value",
-                Matmul("weights repeated_values", "b h m t, b h t v -> b h m v"),
-            ),
+            tensor("context", "C", "B, H, m, d_v", "value",
+                   Matmul("weights repeated_values", "b h m t, b h t v -> b h m v")),
         ),
         counts=(
             Count("cached_numbers", numbers, formula, unit="entries"),
             Count("cache_bytes", numbers * 2, f"2 {{bytes}} · {formula}", doubled, unit="bytes"),
         ),
-    )
+    )  # fmt: skip
 
 
 _KEYS_APPENDED, _VALUES_APPENDED = "b g n e, b g m e -> b g t e", "b g n v, b g m v -> b g t v"
@@ -125,21 +110,16 @@ DECODER_KV_CACHE = replace(
         tensor("cross_keys", "K_cross", "B, H, N_enc, d_h", "key"),
         tensor("cross_values", "V_cross", "B, H, N_enc, d_v", "value"),
         tensor("cross_queries", "Q_cross", "B, H, m, d_h", "query"),
-        tensor(
-            "cross_scores",
-            "S_cross",
-            "B, H, m, N_enc",
-            "score",
-            Matmul("cross_queries cross_keys", "b h m e, b h n e -> b h m n"),
-        ),
+        tensor("cross_scores", "S_cross", "B, H, m, N_enc", "score",
+               Matmul("cross_queries cross_keys", "b h m e, b h n e -> b h m n")),
     ),
-)
+)  # fmt: skip
 
 
 def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:
-    """The table after `tokens` cached ones: of a decoder, of a window that is full, or of a cache that keeps all.
+    """The table after `tokens` cached ones: of an encoder-decoder, a full sliding window, or a cache of all tokens.
 
-    Keys and values are repeated only in a model with G below H.
+    Keys and values are repeated only in a model with G below H, and not in an encoder-decoder.
     """
     if architecture.encoder_decoder:
         return DECODER_KV_CACHE
@@ -150,7 +130,10 @@ def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def _longest_before(architecture: Architecture, _tokens: int) -> int:
-    """How many tokens can be cached if new ones are to follow: in the decoder's positions, and in the first chunk."""
+    """How many tokens can be cached so that MOST_NEW_TOKENS more fit into the positions, and into the first chunk.
+
+    It is 1 if there are none.
+    """
     chunks = (run.chunk for run in architecture.stacks[-1].runs if run.chunk)
     return max(1, min([architecture.max_decoder_tokens, *chunks]) - MOST_NEW_TOKENS)
 
@@ -171,26 +154,14 @@ TOPIC = Topic(
     "cache-tensor",
     "layer",
     _cache_of_model,
-    (
-        KV_CACHE,
-        CACHE_OF_KEYS_AND_VALUES,
-        ATTENTION_OF_ONE_SHAPE,
-        ONE_NUMBER_OF_VISIBLE_KEYS,
-        _ROOM_FOR_NEW_TOKENS,
-    ),
+    (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ATTENTION_OF_ONE_SHAPE, ONE_NUMBER_OF_VISIBLE_KEYS, _ROOM_FOR_NEW_TOKENS),
     uses_decoder=True,
     masked=True,
     batched=True,
     adds_tokens=MOST_NEW_TOKENS,
     extra_sizes=_sizes_of_step,
     extra_symbols="m N_enc",
-    tables=(
-        GROUPED_KV_CACHE,
-        MULTI_HEAD_KV_CACHE,
-        GROUPED_WINDOWED_KV_CACHE,
-        WINDOWED_KV_CACHE,
-        DECODER_KV_CACHE,
-    ),
+    tables=(GROUPED_KV_CACHE, MULTI_HEAD_KV_CACHE, GROUPED_WINDOWED_KV_CACHE, WINDOWED_KV_CACHE, DECODER_KV_CACHE),
     counts="cached_numbers cache_bytes",
     figures={
         GROUPED_KV_CACHE.key: (replace(_APPENDED, results=("keys", "repeated_keys")), *_ATTENTION),
@@ -203,15 +174,9 @@ TOPIC = Topic(
             FigurePlan("deck-cross-scores", "cross_queries", ("cross_scores",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "cache-tensor",
-            "cache-tensor",
-            after=("decode-step", "four-dimensions"),
-            steps=(
-                ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),
-                ("queries", "keys", "scores", "cross_scores", "context"),
-            ),
-        ),
+    after=("decode-step", "four-dimensions"),
+    steps=(
+        ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),
+        ("queries", "keys", "scores", "cross_scores", "context"),
     ),
 )

@@ -9,7 +9,7 @@ A multiplication and an addition are two operations (FLOPs), as in Kaplan et al.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 
@@ -21,13 +21,12 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.layer_parameters import LAYER_PARAMETERS
 from app.topics.requirements import CACHE_OF_KNOWN_LENGTH, PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import SINGLE_HEAD
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 # In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
 # and values in G key/value heads.
 HEADS_COMPUTING = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
 BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by the bits of one number
-HALF_OF = PARTS_SUM * Fraction(1, 2)
 # The numbers that one layer caches for a token: a key of d_h and a value of d_v in each key/value head.
 CACHED_OF_TOKEN = Expression.parse("G*d_h + G*d_v")
 
@@ -51,18 +50,16 @@ def layer_costs(gated: bool) -> tuple[Count, ...]:
     """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the feed-forward block as one.
 
     The products are queries, keys, values, scores, context and output, each over all heads that compute it: H query
-    heads, or G key/value heads for keys and values. Masked scores cost as much as others. The feed-forward block has
-    W_up and W_down, and W_gate if `gated`.
+    heads, or G key/value heads for keys and values: '2 · {N} · {d} · {d_h}, {for-each-of} {H} {heads}'. Masked scores
+    cost as much as others. The feed-forward block has W_up and W_down, and W_gate if `gated`.
     """
-    in_all_heads = [
-        Count(
-            f"{key}_flops",
-            Expression.parse(heads) * product_flops(SINGLE_HEAD, key),
-            _flops_formula(key),
-            unit="operations",
-        )
-        for key, heads in HEADS_COMPUTING.items()
-    ]
+    in_all_heads = list[Count]()
+    for key, heads in HEADS_COMPUTING.items():
+        flops = product_flops(SINGLE_HEAD, key)
+        (term,) = flops.terms
+        lengths = " · ".join(f"{{{symbol}}}" for symbol in term.symbols)
+        formula = f"{term.factor} · {lengths}, {{for-each-of}} {{{heads}}} {{heads}}"
+        in_all_heads.append(Count(f"{key}_flops", Expression.symbol(heads) * flops, formula, unit="operations"))
     matrices = [t for t in LAYER_PARAMETERS.tensors if t.role == "hidden" and (gated or t.key != "W_gate")]
     products = [Expression.parse("2*N") * matrix.expression("count") for matrix in matrices]
     formula = f"2 · {{N}} · {{d}} · {{d_ff}}, {{for-each-of}} {len(matrices)} {{matrices}}"
@@ -70,19 +67,13 @@ def layer_costs(gated: bool) -> tuple[Count, ...]:
     return (*in_all_heads, feed_forward)
 
 
-def _flops_formula(key: str) -> str:
-    """A product's cost for people, head by head: '2 · {N} · {d} · {d_h}, {for-each-of} {H} {heads}'."""
-    (term,) = product_flops(SINGLE_HEAD, key).terms
-    lengths = " · ".join(f"{{{symbol}}}" for symbol in term.symbols)
-    return f"{term.factor} · {lengths}, {{for-each-of}} {{{HEADS_COMPUTING[key]}}} {{heads}}"
-
-
 def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
     """How many numbers the KV cache holds after N = `tokens` tokens (Pope et al., arXiv:2211.05102).
 
     Every layer caches CACHED_OF_TOKEN for each token; one with a sliding window, for the latest W tokens at most (Jiang
-    et al., arXiv:2310.06825, section 2, "rolling buffer cache"). In symbols: L·N or L·W tokens, or, if only some layers
-    have a full window, as many times N and W as there are such layers.
+    et al., arXiv:2310.06825, section 2, "rolling buffer cache"). In symbols these are L·W tokens if every layer has a
+    full window, L·N if none has, else W for each layer with a full window and N for each other one. A window is full if
+    it holds fewer than N tokens. Of an encoder-decoder, the layers are the encoder's.
     """
     runs = architecture.stacks[0].runs
     layers = sum(run.count for run in runs)
@@ -96,9 +87,8 @@ def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
 def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
     """Counts of bytes: of all parameters at 16, 8 and 4 bits a number, then of the KV cache at 16 and 8 bits.
 
-    `cached` is how many numbers the cache holds, None for a model without one, which then has no counts of the cache.
-    The parameters are the symbol `params`. A count is worked out as half of the one with twice the bits, if there is
-    one.
+    `cached` is how many numbers the cache holds, as `cached_numbers` returns it; without it, there are no counts of the
+    cache. The number of parameters is the symbol `params`.
     """
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")
@@ -118,7 +108,10 @@ def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
 
 
 def _cached_tokens(cached: Expression) -> Iterator[str]:
-    """Yield the tokens that all layers together cache, as formulas: '{L} · {N}', or '13 · {N}' and '13 · {W}'."""
+    """Yield the tokens that all layers together cache, as formulas: '{L} · {N}', or '13 · {N}' and '13 · {W}'.
+
+    `cached` is a number of tokens times CACHED_OF_TOKEN; a factor of 1 is left out.
+    """
     for term in cached.terms:
         if "d_h" in term.symbols:  # once for keys, and the same again for values
             factor = [str(term.factor)] if term.factor != 1 else []
@@ -131,22 +124,21 @@ def _bytes(size: Fraction) -> str:
 
 
 def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:
-    """The bytes of `numbers` numbers at `bits` bits each, rounded up.
+    """The bytes of `numbers` numbers at `bits` bits each, rounded up; its key begins with `what`: "weights_8_bit".
 
-    It is worked out as half of the count with twice the bits, if there is one: weights_8_bit is half of weights_16_bit.
+    At 8 and 4 bits it is worked out as half of the count with twice the bits: weights_8_bit is half of weights_16_bit.
     """
     doubled = str(2 * int(bits))
-    halved = FromParts(HALF_OF, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
+    halved = FromParts(PARTS_SUM / 2, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
     total = numbers * BYTES_PER_NUMBER[bits]
     return Count(f"{what}_{bits}_bit", total, formula, halved, unit="bytes", rounded="up")
 
 
-def _total_parameters(architecture: Architecture, _tokens: int) -> Mapping[str, int]:
-    return {"params": parameter_counts(architecture).total}
-
-
 def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache; no matrices."""
+    """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache after `tokens` tokens.
+
+    It has no matrices.
+    """
     cached = cached_numbers(architecture, tokens) if architecture.has_kv_cache else None
     return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
 
@@ -157,18 +149,10 @@ TOPIC = Topic(
     _costs_table,
     (*PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, CACHE_OF_KNOWN_LENGTH),
     bars="operations-and-bytes",
-    extra_sizes=_total_parameters,
+    extra_sizes=lambda architecture, _tokens: {"params": parameter_counts(architecture).total},
     counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "
     "feed_forward_flops weights_16_bit weights_8_bit weights_4_bit cache_16_bit cache_8_bit",
     extra_symbols="params",
-    levels=(
-        LevelSpec(
-            "costs",
-            "costs",
-            after=("decode-step", "parameter-count"),
-            steps=(
-                ("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),
-            ),
-        ),
-    ),
+    after=("decode-step", "parameter-count"),
+    steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),),
 )

@@ -6,7 +6,7 @@ from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
 from app.topics.requirements import ENCODER_AND_DECODER
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 # One head of a decoder that reads an encoder: M tokens ask, N tokens answer (arXiv:1706.03762, section 3.2.3).
 CROSS_ATTENTION = TensorTable(
@@ -48,12 +48,6 @@ TOPIC = Topic(
             ),
         ),
     },
-    levels=(
-        LevelSpec(
-            "cross-attention",
-            "cross-attention",
-            after=("single-head", "bidirectional-head"),
-            steps=(("queries", "keys", "scores", "output"),),
-        ),
-    ),
+    after=("single-head", "bidirectional-head"),
+    steps=(("queries", "keys", "scores", "output"),),
 )

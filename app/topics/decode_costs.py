@@ -38,15 +38,15 @@ def recomputed_flops() -> Expression:
 
     Masked scores, and those outside a window, cost as much as others (see `layer_costs`).
     """
-    heads = HEADS_COMPUTING.items()
-    products = (Expression.parse(in_heads) * product_flops(SINGLE_HEAD, key) for key, in_heads in heads)
+    products = (Expression.parse(heads) * product_flops(SINGLE_HEAD, key) for key, heads in HEADS_COMPUTING.items())
     return sum(products, ZERO).substitute({"N": Expression.parse("N + 1")})
 
 
 def flops_with_cache(sizes: Mapping[str, int], tokens: int, window: int | None) -> int:
     """The operations of writing `tokens` tokens one after the other with a cache, the first one included.
 
-    With a `window` of W keys, each token after the first W costs what one costs in a full window.
+    With a `window` of W keys, each token after the first W costs what one costs in a full window. `sizes` are those of
+    the model; N and W in them don't matter.
     """
     growing = min(tokens, window or tokens)
     full = step_flops(WINDOWED_DECODE_STEP).size({**sizes, "W": window}) if window else 0
@@ -59,7 +59,10 @@ def flops_without_cache(sizes: Mapping[str, int], tokens: int) -> int:
 
 
 def _summed(flops: Expression, sizes: Mapping[str, int], tokens: int) -> int:
-    """Sum over N = 0 … tokens - 1 of a polynomial of degree 2, by Newton's forward differences: without a loop."""
+    """The sum of `flops`, a polynomial of degree 2 in N, over N = 0 … tokens - 1.
+
+    It takes Newton's forward differences from the values at 0, 1 and 2, so that it doesn't loop over the tokens.
+    """
     first, second, third = (flops.size({**sizes, "N": count}) for count in range(3))
     differences = (first, second - first, third - 2 * second + first)
     return sum(math.comb(tokens, order + 1) * each for order, each in enumerate(differences))

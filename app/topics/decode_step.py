@@ -5,14 +5,9 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Concat, Matmul, Softmax
 from app.shapes.table import TensorTable, tensor
-from app.topics.requirements import (
-    CACHE_OF_KEYS_AND_VALUES,
-    KV_CACHE,
-    ONE_NUMBER_OF_VISIBLE_KEYS,
-    ROOM_FOR_ONE_MORE,
-)
+from app.topics.requirements import CACHE_OF_KEYS_AND_VALUES, KV_CACHE, ONE_NUMBER_OF_VISIBLE_KEYS, ROOM_FOR_ONE_MORE
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 _NEW_TOKEN = tensor("input", "x", "1, d", "input")
 _NEW_QUERY = tensor("queries", "q", "1, d_h", "query", Matmul("input W_Q", "o d, d h -> o h"))
@@ -63,9 +58,8 @@ WINDOWED_DECODE_STEP = TensorTable(
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one more token after `tokens` cached ones; None without a KV cache or a position for the new token.
 
-    It is None too for a bidirectional model without a decoder, and beyond the first chunk of chunked attention, where
-    the new token sees only its chunk. If the new token no longer fits into a sliding window with the cached ones, it is
-    the table in which the oldest key is dropped.
+    It is None, too, beyond the first chunk of chunked attention, where the new token sees only its chunk. If the new
+    token no longer fits into a sliding window with the cached ones, it is the table in which the oldest key is dropped.
     """
     if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None
@@ -102,12 +96,6 @@ TOPIC = Topic(
             FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output"), "flow"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "decode-step",
-            "decode-step",
-            after=("single-head", "attention-layer"),
-            steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
-        ),
-    ),
+    after=("single-head", "attention-layer"),
+    steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
 )

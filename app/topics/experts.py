@@ -26,15 +26,11 @@ from app.shapes.parameter_rows import added_up, parameter_rows
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
 from app.topics.requirements import NAMED_PARTS, ONE_STACK, Requirement
 from app.topics.single_head import INPUT
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
 OF_LAYER = ("router", "one_expert", "experts", "shared_experts")  # rows of a parameter-count sheet
-# What is stored and what is active for one token, in one layer and in the model, by the experts that it counts.
-BLOCKS = (("block_stored", "experts"), ("block_active", "chosen_experts"))
-MODELS = (("total", "experts"), ("used", "chosen_experts"))
-
 
 EXPERTS = TensorTable(
     "experts",
@@ -47,18 +43,13 @@ EXPERTS = TensorTable(
         learned("W_up", "d, d_exp", "hidden", counted=False),
         learned("W_down", "d_exp, d", "hidden", counted=False),
         tensor("expert_input", "X_e", "N*k/E, d", "input", SelectRows("input", "n d -> m d")),
-        tensor(
-            "expert_hidden",
-            "B_e",
-            "N*k/E, d_exp",
-            "hidden",
-            Matmul("expert_input W_up", "m d, d f -> m f", gated_by="W_gate"),
-        ),
+        tensor("expert_hidden", "B_e", "N*k/E, d_exp", "hidden",
+               Matmul("expert_input W_up", "m d, d f -> m f", gated_by="W_gate")),
         tensor("expert_output", "Y_e", "N*k/E, d", "output", Matmul("expert_hidden W_down", "m f, f d -> m d")),
         tensor("output", "O", "N, d", "output", AddExperts("expert_output", "m d -> n d")),
     ),
     asks_parameters=True,
-)
+)  # fmt: skip
 
 
 _EXPERTS = Requirement(
@@ -89,7 +80,7 @@ def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def even_tokens(architecture: Architecture) -> int:
-    """The fewest tokens that give every expert a whole number: E/gcd(E, k); 1 for a model without experts."""
+    """The fewest tokens that, spread evenly, give every expert a whole number: E/gcd(E, k); 1 without experts."""
     sizes = architecture.all_sizes
     return sizes["E"] // gcd(sizes["E"], sizes["k"]) if architecture.has_experts else 1
 
@@ -97,8 +88,8 @@ def even_tokens(architecture: Architecture) -> int:
 def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
     """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts; rest.
 
-    `rest` are all parameters of the model except its routed experts; routers and shared experts are among them. Empty
-    for a model without experts.
+    `rest` is the number of all parameters of the model except its routed experts; routers and shared experts are among
+    them. Empty for a model without experts. The layers are those of the first kind that has experts.
     """
     kind = _kind_with_experts(architecture)
     if kind is None:
@@ -110,7 +101,7 @@ def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
 
 
 def shared_expert_parameters(architecture: Architecture) -> int:
-    """The parameters of one layer's shared experts; 0 without any."""
+    """The number of parameters of the shared experts in one layer with experts; 0 without any."""
     kind = _kind_with_experts(architecture)
     shared = kind.rows.get("shared_experts", ()) if kind else ()
     return sum(spec.count.size(architecture.all_sizes) for spec in shared)
@@ -122,7 +113,7 @@ def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
 
 
 def _are_gated(kind: LayerKind) -> bool:
-    """Whether the matrices of an expert are three of d × d_exp."""
+    """Whether the matrices of all E experts of a layer have 3·E·d·d_exp entries: three of d × d_exp in each."""
     experts = kind.rows["experts"]
     matrices = number_of_parameters(spec for spec in experts if spec.kind == "matrix")
     return matrices == Expression.parse("3*E*d") * inner_width(experts)
@@ -143,9 +134,14 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
     layer["chosen_experts"] = added_up("chosen_experts", [layer["one_expert"]], times=Expression.symbol("k"))
     layers = "L" if kind.layers == architecture.L else "L_exp"
     others = [layer[key] for key in ("router", "shared_experts") if key in layer]
-    stored, active = (added_up(key, [*others, layer[part]]) for key, part in BLOCKS)
-    whole = (_in_all_layers(key, layer[part], layers) for key, part in MODELS)
-    return (*layer.values(), stored, active, *whole)
+    stored, active = layer["experts"], layer["chosen_experts"]
+    return (
+        *layer.values(),
+        added_up("block_stored", [*others, stored]),
+        added_up("block_active", [*others, active]),
+        _in_all_layers("total", stored, layers),
+        _in_all_layers("used", active, layers),
+    )
 
 
 def _in_all_layers(key: str, experts: Count, layers: str) -> Count:
@@ -175,12 +171,6 @@ TOPIC = Topic(
             FigurePlan("expert-down", "expert_hidden", ("expert_output",)),
         ),
     },
-    levels=(
-        LevelSpec(
-            "experts",
-            "experts",
-            after=("parameter-count",),
-            steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
-        ),
-    ),
+    after=("parameter-count",),
+    steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
 )

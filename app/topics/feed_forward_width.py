@@ -11,26 +11,26 @@ from app.models.architecture import Architecture
 from app.models.width_rules import WHOLE_PERCENT, WidthRule
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NO_EXPERTS, ONE_STACK, Requirement
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 from app.translation import N_
 
 
-def width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
+def _width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
     """The settings m and percent of LLaMA's rule, and g, which it rounds up; {} if the width does not follow it."""
     rule = architecture.width_rule
     if rule is None:
         return {}
-    d = architecture.d
-    return {"m": rule.multiple_of, "percent": rule.percent, "g": rule.before_rounding(d)}
+    return {"m": rule.multiple_of, "percent": rule.percent, "g": rule.before_rounding(architecture.d)}
 
 
-def width_counts(architecture: Architecture) -> tuple[Count, ...]:
+def _width_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The steps to the inner dimension, and the parameters of the block; those of the other kind of block to compare.
 
     The steps are those of LLaMA's rule if the model's width follows it, else 4·d.
     """
     rule = architecture.width_rule
-    return tuple(_gated(architecture, rule) if rule else _ungated(architecture))
+    counts = _gated(architecture, rule) if rule else _ungated(architecture)
+    return TensorTable("feed-forward-width", counts=tuple(counts))
 
 
 def _ungated(architecture: Architecture) -> Iterator[Count]:
@@ -44,8 +44,9 @@ def _ungated(architecture: Architecture) -> Iterator[Count]:
 def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
     """Yield the steps of LLaMA's rule, then the parameters of three matrices of this width, and of two of width 4·d.
 
-    The steps are 4·d, two thirds of it, the rule's percentage of that unless it is 100, how many multiples of m, and
-    the width. From the first step that is rounded for this d, later steps count as rounded too.
+    The steps are 4·d, two thirds of it, the rule's percentage of that unless it is 100, how many multiples of m that is
+    (rounded up), and the width. From the first step on that is rounded for this d, all up to "gated_parameters" have
+    `rounds`; the width is then m times a number, else the step before the multiples.
     """
     d, m = architecture.d, Expression.symbol("m")
     yield _step("four_d", Expression.parse("4*d"), "4 · {d}")
@@ -70,21 +71,18 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
 def _two_thirds(key: str, d: int, part: str) -> Count:
     """2/3 of the count `part`, which is 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
     total = Expression.symbol("d") * Fraction(8, 3) - Fraction(8 * d % 3, 3)
-    return _step(key, total, f"2/3 · {{{part}}}, {{rounded-down}}", _part_of(part, 2, 3), rounds=d % 3 > 0)
+    made_from = FromParts(PARTS_SUM * Fraction(2, 3), (part,), "down")
+    return _step(key, total, f"2/3 · {{{part}}}, {{rounded-down}}", made_from, rounds=d % 3 > 0)
 
 
 def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
-    """The rule's percentage of the count `before`, rounded down for this d."""
-    exact = before.total * Fraction(rule.percent, WHOLE_PERCENT)
+    """The rule's percentage of the count `before`, rounded down for this d; `rounds` if that or `before` is rounded."""
+    share = Fraction(rule.percent, WHOLE_PERCENT)
+    exact = before.total * share
     dropped = exact.value({"d": d}) % 1
     formula = f"{{percent}}/100 · {{{before.key}}}, {{rounded-down}}"
-    made_from = _part_of(before.key, rule.percent, WHOLE_PERCENT)
+    made_from = FromParts(PARTS_SUM * share, (before.key,), "down")
     return _step("multiplied", exact - dropped, formula, made_from, rounds=before.rounds or dropped > 0)
-
-
-def _part_of(part: str, share: int, whole: int) -> FromParts:
-    """`share/whole` of another count, rounded down."""
-    return FromParts(PARTS_SUM * Fraction(share, whole), (part,), "down")
 
 
 def _step(
@@ -109,22 +107,16 @@ _KNOWN_WIDTH = Requirement(
 TOPIC = Topic(
     "feed-forward-width",
     "counts",
-    lambda architecture, _tokens: TensorTable("feed-forward-width", counts=width_counts(architecture)),
+    _width_table,
     (ONE_STACK, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, _KNOWN_WIDTH),
     bars="blocks-and-widths",
-    extra_sizes=width_sizes,
+    extra_sizes=_width_sizes,
     counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
     "ungated_parameters",
     extra_symbols="m percent g",
-    levels=(
-        LevelSpec(
-            "feed-forward-width",
-            "feed-forward-width",
-            after=("layer-parameters",),
-            steps=(
-                ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
-                ("block_parameters", "gated_width"),
-            ),
-        ),
+    after=("layer-parameters",),
+    steps=(
+        ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
+        ("block_parameters", "gated_width"),
     ),
 )

@@ -9,21 +9,21 @@ from functools import partial
 from itertools import count
 
 from app.algebra.expression import ONE, Expression
-from app.bugs.bank import BELIEFS, BUGS, Bug
-from app.bugs.case import BugCase, Repair, bug_case, laboratory_for
+from app.bugs.bank import BELIEFS, BUGS, Bug, RepairForm
+from app.bugs.case import BugCase, bug_case, laboratory_for
 from app.bugs.sizes import MIN_BATCH, BugError
 from app.bugs.witnesses import Witness, healthy_witness
 from app.models.architecture import Architecture
 from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
 from app.topics.requirements import Requirement, TopicError
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 from app.translation import N_
 
 SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the shape after a line, in order
 ROWS = (*SHAPES, "where", "clash", "why", "repair")
 REPAIR_POINTS = 2  # of all its blanks together, unless the worksheet says otherwise
 NO_LINE = 0  # the choice that says that no line is wrong
-MATRIX_SIDES, MAX_SIDES = 2, 4
+MAX_SIDES = 4
 NO_WORD = "∅"  # the word that leaves a blank of a repair empty
 NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
 
@@ -53,10 +53,11 @@ class BugTable(TensorTable):
 
 
 def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
-    """The table of a bug; raises TopicError with the reason if the model or the tokens don't show it.
+    """The table of a bug; raises TopicError with the reason if the model or the tokens don't show it (see `_refusal`).
 
-    The number of tokens that a refusal proposes has been tried. The order of the reasons is that of a hash of the bug,
-    the sizes and each reason, which says nothing of the key.
+    The reasons that it offers are the right one, the case's next two and NOTHING_WRONG; where nothing is wrong, that
+    and all others of the case. Their order is that of a hash of the bug, the sizes and each reason, so that it doesn't
+    give the right one away.
     """
     try:
         case = bug_case(bug, architecture, tokens, _batch(architecture, tokens))
@@ -80,9 +81,9 @@ def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicError:
-    """The TopicError for what refuses a bug, with the number of tokens that it proposes, if it proposes one.
+    """The TopicError for what refuses a bug, with the number of tokens that `error` proposes, if it proposes one.
 
-    If that number is refused, too, it is the error for that one, without a proposal.
+    The proposal is tried: if the bug is refused with it, too, it is the error for that number, without a proposal.
     """
     if error.tokens is None:
         return TopicError(str(error))
@@ -94,7 +95,10 @@ def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicErro
 
 
 def _batch(architecture: Architecture, tokens: int) -> int:
-    """How many texts go in: the first number from 2 on that no other size of a program is, so that none hides it."""
+    """How many inputs a batch has: the first number from MIN_BATCH on that no other size of a program is.
+
+    Taken are `tokens` and the next number; d, H, G, d_h, d_h/2, H·d_h and G·d_h; and all sizes of the decoder.
+    """
     sizes = architecture.all_sizes
     heads = {symbol: sizes[symbol] for symbol in ("d", "H", "G", "d_h")}
     widths = {heads["H"] * heads["d_h"], heads["G"] * heads["d_h"], heads["d_h"] // 2}
@@ -103,7 +107,10 @@ def _batch(architecture: Architecture, tokens: int) -> int:
 
 
 def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf | Joint]:
-    """Yield the line; the sizes that clash, if the message has two; why; the repair, of a program that has a bug."""
+    """Yield the line; the sizes that clash, if the message has two; why; the repair, of a program that has a bug.
+
+    `right_reason` is the number of the right one among as many as `reasons`, from 1.
+    """
     yield OneOf("where", tuple(range(NO_LINE, len(case.lines) + 1)), case.wrong_line)
     if case.clash:
         yield Joint("clash", tuple(JointPart("size", size) for size in case.clash), ("",) * (len(case.clash) + 1))
@@ -121,8 +128,8 @@ def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
     return case.repair_works(["" if text == NO_WORD else text for text in filled])
 
 
-def _parts(repair: Repair) -> Iterator[JointPart]:
-    """Yield the boxes of the repaired line, each with what the example has there."""
+def _parts(repair: RepairForm) -> Iterator[JointPart]:
+    """Yield the boxes of the repaired line, each with what the example has there; a choice of no word is NO_WORD."""
     for blank, text in zip(repair.blanks, repair.example, strict=True):
         if blank.kind == "word":
             words = tuple(word or NO_WORD for word in blank.words)
@@ -132,10 +139,10 @@ def _parts(repair: Repair) -> Iterator[JointPart]:
 
 
 def _first_table(architecture: Architecture, tokens: int) -> BugTable:
-    """The table of the first bug that the model shows; raises TopicError if it shows none.
+    """The table of the first bug of the bank that the model shows; raises the first TopicError if it shows none.
 
-    It also raises the first refusal that proposes another number of tokens: the first programs have the fewest sizes,
-    so that the others would be refused, too.
+    A refusal that proposes another number of tokens ends the search, and is raised: the first programs have the fewest
+    sizes, so that the others would be refused, too.
     """
     refusals = list[TopicError]()
     for bug in BUGS.values():
@@ -149,17 +156,19 @@ def _first_table(architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _with_sides(sides: int) -> TensorTable:
-    """A table with all that a sheet can ask for, in which the shapes have this many sides: only its keys are used."""
-    return TensorTable(
-        "find-the-bug",
-        tuple(Tensor(row, "", (ONE,) * sides, "hidden") for row in SHAPES),
-        questions=(
-            OneOf("where", (NO_LINE,), NO_LINE),
-            OneOf("why", (1,), 1),
-            Joint("clash", (JointPart("size", ONE),) * 2, ("",) * 3),
-            Joint("repair", (JointPart("size", ONE),) * len(PARTS), ("",) * (len(PARTS) + 1)),
-        ),
+    """A table with all that a sheet can ask for, in which each shape has this many sides, and the repair has all PARTS.
+
+    Only its keys are used; its sizes and answers mean nothing.
+    """
+    size = JointPart("size", ONE)
+    questions = (
+        OneOf("where", (NO_LINE,), NO_LINE),
+        OneOf("why", (1,), 1),
+        Joint("clash", (size,) * 2, ("",) * 3),
+        Joint("repair", (size,) * len(PARTS), ("",) * (len(PARTS) + 1)),
     )
+    shapes = tuple(Tensor(row, "", (ONE,) * sides, "hidden") for row in SHAPES)
+    return TensorTable("find-the-bug", shapes, questions=questions)
 
 
 def _tokens_that_show_a_bug(architecture: Architecture, tokens: int) -> int | None:
@@ -190,13 +199,7 @@ TOPIC = Topic(
     tables=tuple(map(_with_sides, range(1, MAX_SIDES + 1))),
     bugs=tuple(BUGS),
     build_for_bug=_bug_table,
-    levels=(
-        LevelSpec(
-            "find-the-bug",
-            "find-the-bug",
-            after=("attention-layer", "three-dimensions"),
-            steps=(("where", "why", "repair"),),
-            begins_whole=True,
-        ),
-    ),
+    after=("attention-layer", "three-dimensions"),
+    steps=(("where", "why", "repair"),),
+    begins_whole=True,
 )

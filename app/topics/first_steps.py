@@ -17,7 +17,7 @@ from app.shapes.table import Count, TensorTable, tensor
 from app.topics.requirements import PLAIN_HEAD, Requirement, visible_keys
 from app.topics.scale_mask_softmax import divides_by_root
 from app.topics.single_head import SINGLE_HEAD, UNMASKED_WEIGHTS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 FEW = 3  # tokens between one and all, to be counted by hand
@@ -55,7 +55,8 @@ _MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "2 + 
 def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The steps, with a mask if the model is causal, and with the number under the root if it divides by √d_h.
 
-    The entries of the mask are counted only if no window or chunk of a layer hides more than later tokens.
+    The masked entries of FEW tokens are counted only with a mask, and if no window or chunk of a layer hides more than
+    later tokens.
     """
     counts = (_UNDER_ROOT,) if divides_by_root(architecture) else ()
     if not architecture.causal:
@@ -89,5 +90,6 @@ TOPIC = Topic(
     counts="under_root masked",
     figures={MASKED.key: _FIGURES, UNMASKED.key: _FIGURES},
     in_steps=True,
-    levels=(LevelSpec("first-steps", "first-steps", after=(), steps=(_STEPS,), begins_whole=True),),
+    steps=(_STEPS,),
+    begins_whole=True,
 )

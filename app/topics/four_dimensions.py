@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.algebra.expression import Expression
-from app.models.architecture import Architecture
 from app.shapes.table import Tensor, TensorTable
 from app.topics.requirements import PLAIN_HEAD
 from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, GROUPED_THREE_DIMENSIONS, HEADS_FIGURES, THREE_DIMENSIONS
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 
 def _with_batch(key: str, table: TensorTable) -> TensorTable:
@@ -27,34 +26,19 @@ def _with_batch(key: str, table: TensorTable) -> TensorTable:
 
 
 GROUPED_FOUR_DIMENSIONS = _with_batch("grouped-four-dimensions", GROUPED_THREE_DIMENSIONS)
-
 FOUR_DIMENSIONS = _with_batch("four-dimensions", THREE_DIMENSIONS)
-
-
-def _batched_heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The table with a batch dimension; the keys of grouped heads are repeated only in a model with G below H."""
-    return FOUR_DIMENSIONS if architecture.G == architecture.H else GROUPED_FOUR_DIMENSIONS
 
 
 TOPIC = Topic(
     "four-dimensions",
     "layer",
-    _batched_heads_table,
+    lambda architecture, _tokens: FOUR_DIMENSIONS if architecture.G == architecture.H else GROUPED_FOUR_DIMENSIONS,
     PLAIN_HEAD,
     masked=True,
     batched=True,
     program="split-heads",
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
-    figures={
-        FOUR_DIMENSIONS.key: HEADS_FIGURES,
-        GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES,
-    },
-    levels=(
-        LevelSpec(
-            "four-dimensions",
-            "four-dimensions",
-            after=("three-dimensions",),
-            steps=(("queries_by_head", "scores", "joined_context"),),
-        ),
-    ),
+    figures={FOUR_DIMENSIONS.key: HEADS_FIGURES, GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
+    after=("three-dimensions",),
+    steps=(("queries_by_head", "scores", "joined_context"),),
 )

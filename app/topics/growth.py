@@ -7,8 +7,9 @@ Projections take O(N·d²) operations, scores and weighted sums O(N²·d) (Vaswa
 ...     '{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,'
 ...     ' "vocab_size": 32000, "intermediate_size": 11008}'
 ... )
->>> crossing(llama, with_feed_forward=False)
-8192
+>>> tokens = crossing(llama, with_feed_forward=False)
+>>> str(tokens), tokens.size(llama.all_sizes)
+('G*d/H + d', 8192)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from app.topics.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
 from app.topics.decode_costs import step_flops
 from app.topics.decode_step import DECODE_STEP
 from app.topics.requirements import PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, Requirement
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 from app.translation import N_
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
@@ -42,34 +43,37 @@ _ATTENTION_TO_ALL = Requirement(
 )
 
 
-def crossing(architecture: Architecture, *, with_feed_forward: bool) -> int | None:
-    """The number of tokens at which products with N² take as many operations as those with N; None if not whole.
+def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expression:
+    """The number of tokens at which products with N² take as many operations as those with N; it may be a fraction.
 
-    Those with N are the four projections, and also the feed-forward block if `with_feed_forward`. With H = G heads of
-    d/H dimensions it is 2·d without that block.
+    Those with N are the four projections: (H + G)·d/H, which is 2·d with H = G heads. `with_feed_forward` they are the
+    feed-forward block, too, which adds 3·d·d_ff/(2·H·d_h) if it is gated, else d·d_ff/(H·d_h).
     """
-    sizes = {**architecture.all_sizes, "N": 1}
-    keys = (*PROJECTIONS, "feed_forward_flops") if with_feed_forward else PROJECTIONS
-    linear, square = (_sum(architecture, each).value(sizes) for each in (keys, PAIRWISE))
-    tokens = Fraction(linear) / square
-    return int(tokens) if tokens.denominator == 1 else None
+    tokens = Expression.parse("d + G*d/H")
+    if with_feed_forward:
+        matrices = 3 if architecture.gated else 2
+        tokens += Expression.parse("d*d_ff/H/d_h") * Fraction(matrices, 2)
+    return tokens
 
 
 def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
-    """Yield operations with N and N², where they are equal, factors for 2·N tokens, costs of one more token.
+    """Yield operations with N, with N² and of both, where the two are equal, factors for 2·N tokens, one more token.
 
-    Where they are equal is asked without and with the feed-forward block, each only if it is a whole number. A model
-    without a KV cache has no counts of the cache and of one more token.
+    Where they are equal is asked without and with the feed-forward block, each only if it is a whole number. Of one
+    more token these are its operations and the bytes that it adds to the cache; a model without a KV cache has neither,
+    nor the factor of the cache.
     """
-    yield Count("projections_flops", _sum(architecture, PROJECTIONS), "{each-projection}", unit="operations")
-    yield Count("pairwise_flops", _sum(architecture, PAIRWISE), "{scores-and-sums}", unit="operations")
+    costs = {count.key: count.total for count in layer_costs(architecture.gated)}
+    projections, pairwise = (sum((costs[key] for key in keys), ZERO) for keys in (PROJECTIONS, PAIRWISE))
+    yield Count("projections_flops", projections, "{each-projection}", unit="operations")
+    yield Count("pairwise_flops", pairwise, "{scores-and-sums}", unit="operations")
     both = FromParts(PARTS_SUM, ("projections_flops", "pairwise_flops"))
-    total = _sum(architecture, (*PROJECTIONS, *PAIRWISE))
-    yield Count("prefill_flops", total, "{projections_flops} + {pairwise_flops}", both, unit="operations")
+    formula = "{projections_flops} + {pairwise_flops}"
+    yield Count("prefill_flops", projections + pairwise, formula, both, unit="operations")
     for key, with_feed_forward in (("crossing", False), ("crossing_of_layer", True)):
-        if crossing(architecture, with_feed_forward=with_feed_forward):
-            formula = "{with-N-over-with-square}"
-            yield Count(key, _crossing_in_symbols(architecture, with_feed_forward), formula, unit="entries")
+        tokens = crossing(architecture, with_feed_forward=with_feed_forward)
+        if tokens.value(architecture.all_sizes).denominator == 1:
+            yield Count(key, tokens, "{with-N-over-with-square}", unit="entries")
     has_cache = architecture.has_kv_cache
     for key, factor in WHEN_DOUBLED.items():
         if has_cache or key != "kv_cache":
@@ -80,23 +84,6 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
         yield Count("cache_of_token", cached, "2 {bytes} · {G} · ({d_h} + {d_v})", unit="bytes")
 
 
-def _sum(architecture: Architecture, keys: tuple[str, ...]) -> Expression:
-    costs = {count.key: count.total for count in layer_costs(architecture.gated)}
-    return sum((costs[key] for key in keys), ZERO)
-
-
-def _crossing_in_symbols(architecture: Architecture, with_feed_forward: bool) -> Expression:
-    """What `crossing` gives, in symbols: (H + G)·d/H, plus 3·d·d_ff/(2·H·d_h) with a gated feed-forward block.
-
-    A block that is not gated adds d·d_ff/(H·d_h).
-    """
-    tokens = Expression.parse("d + G*d/H")
-    if with_feed_forward:
-        matrices = 3 if architecture.gated else 2
-        tokens += Expression.parse("d*d_ff/H/d_h") * Fraction(matrices, 2)
-    return tokens
-
-
 TOPIC = Topic(
     "growth",
     "counts",
@@ -105,15 +92,9 @@ TOPIC = Topic(
     bars="sums-and-growth",
     counts="projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
     "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token",
-    levels=(
-        LevelSpec(
-            "growth",
-            "growth",
-            after=("costs",),
-            steps=(
-                ("pairwise_flops", "crossing", "decode_flops"),
-                ("projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
-            ),
-        ),
+    after=("costs",),
+    steps=(
+        ("pairwise_flops", "crossing", "decode_flops"),
+        ("projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
     ),
 )

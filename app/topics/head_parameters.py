@@ -11,7 +11,7 @@ from app.shapes.table import Count, TensorTable, learned
 from app.topics.attention_layer import LAYER_ATTENTION
 from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, OWN_PROJECTIONS
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 # The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
 # x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
@@ -32,8 +32,8 @@ HEAD_PARAMETERS = TensorTable(
 def _head_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
     """The matrices of one head and of its layer, two products of them, and the largest ranks that these can have.
 
-    The largest rank is the smaller of d and the head's width, d_h for W_QK and d_v for W_VO, written as that symbol; d
-    if they are equal.
+    The largest rank of W_QK is the smaller of d and d_h, of W_VO the smaller of d and d_v; it is written as that
+    symbol, as d if they are equal.
     """
     widths = {"W_QK": "d_h", "W_VO": "d_v"}
     sizes = architecture.all_sizes
@@ -55,12 +55,6 @@ TOPIC = Topic(
             FigurePlan("value-output", "W_V", ("W_VO",)),
         ),
     },
-    levels=(
-        LevelSpec(
-            "head-parameters",
-            "head-parameters",
-            after=("attention-layer",),
-            steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
-        ),
-    ),
+    after=("attention-layer",),
+    steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
 )

@@ -12,7 +12,7 @@ from app.topics.attention_layer import LAYER_PROJECTIONS, LAYER_W_O
 from app.topics.four_dimensions import FOUR_DIMENSIONS, GROUPED_FOUR_DIMENSIONS
 from app.topics.requirements import MORE_THAN_ONE_HEAD, PLAIN_HEAD, Requirement
 from app.topics.three_dimensions import GROUPED_HEADS_FIGURES, HEADS_FIGURES, without_repeat
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 _PROJECTED, _SPLIT, _MERGED = "b n d, d f -> b n f", "b n (h e) -> b h n e", "b h n e -> b n (h e)"
@@ -40,22 +40,19 @@ GROUPED_INDEX_NOTATION = TensorTable(
         tensor("weights", "A", "B, H, N, N", "score", Softmax("scores", "b h q k -> b h q k", masked=True)),
         tensor("context", "C", "B, H, N, d_v", "value", Einsum("weights repeated_values", _SUMS_BY_HEAD)),
         tensor("context_by_token", "C_tok", "B, N, H, d_v", "value", Einsum("weights repeated_values", _SUMS)),
-        tensor(
-            "joined_context", "C_cat", "B, N, H*d_v", "value", Rearrange("context_by_token", "b q h e -> b q (h e)")
-        ),
+        tensor("joined_context", "C_cat", "B, N, H*d_v", "value",
+               Rearrange("context_by_token", "b q h e -> b q (h e)")),
         # Of one input of the batch, since a sheet has boxes for four sides at most.
         tensor("queries_of_input", "Q_in", "H, N, d_h", "query"),
-        tensor(
-            "grouped_queries", "Q_G", "G, H/G, N, d_h", "query", Rearrange("queries_of_input", "(g r) n e -> g r n e")
-        ),
+        tensor("grouped_queries", "Q_G", "G, H/G, N, d_h", "query",
+               Rearrange("queries_of_input", "(g r) n e -> g r n e")),
         tensor("keys_of_input", "K_in", "G, N, d_h", "key"),
-        tensor(
-            "grouped_scores", "S_G", "G, H/G, N, N", "score", Einsum("grouped_queries keys_of_input", _GROUPED_SCORES)
-        ),
+        tensor("grouped_scores", "S_G", "G, H/G, N, N", "score",
+               Einsum("grouped_queries keys_of_input", _GROUPED_SCORES)),
         LAYER_W_O,
         tensor("output", "O", "B, N, d", "output", Einsum("joined_context W_O", "b q f, f d -> b q d")),
     ),
-)
+)  # fmt: skip
 
 _OF_GROUPS = ("queries_of_input", "grouped_queries", "keys_of_input", "grouped_scores")
 _PLAIN = without_repeat("index-notation", GROUPED_INDEX_NOTATION)
@@ -65,7 +62,7 @@ INDEX_NOTATION = replace(_PLAIN, tensors=tuple(each for each in _PLAIN.tensors i
 def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
     """The question over which axes the pattern of a tensor sums: `right` is the number of the right text, from 1.
 
-    The text "" stands for no axis.
+    The text "" stands for no axis. It shows the line of code that makes the tensor.
     """
     made_by = table[key].made_by
     call = made_by.code() if made_by else ""
@@ -73,13 +70,14 @@ def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
 
 
 def _questions(table: TensorTable) -> Iterator[OneOf]:
-    """Yield which axes patterns sum over, then patterns to be written, the right one first.
+    """Yield three questions over which axes a pattern sums, then patterns to be written, the right one first.
 
-    A table without grouped scores has no patterns for repeating keys and for grouped queries. The misconceptions in
-    app/misconceptions/groups/dimensions.py name the wrong patterns by their places.
+    Patterns are of the projection, the split, scores, sums and the merge; in a table with grouped scores also of
+    repeated keys and grouped queries. The keys and values in them are the repeated ones, if the table has any. The
+    misconceptions in app/misconceptions/groups/dimensions.py name the wrong patterns by their places.
     """
-    has_groups = "repeated_keys" in table.by_key
-    keys, values = ("repeated_keys", "repeated_values") if has_groups else ("keys_by_head", "values_by_head")
+    are_repeated = "repeated_keys" in table.by_key
+    keys, values = ("repeated_keys", "repeated_values") if are_repeated else ("keys_by_head", "values_by_head")
     yield _summed(table, "scores", 3, "q, k", "b, h, e", "e", "")
     yield _summed(table, "own_scores", 2, "b, h, n, e", "e", "n", "")
     yield _summed(table, "context_by_token", 4, "q", "b, h, k", "q, e", "k", "")
@@ -165,16 +163,10 @@ TOPIC = Topic(
     tables=tuple(replace(t, questions=tuple(_questions(t))) for t in (GROUPED_INDEX_NOTATION, INDEX_NOTATION)),
     figures={INDEX_NOTATION.key: _drawn(HEADS_FIGURES), GROUPED_INDEX_NOTATION.key: _drawn(GROUPED_HEADS_FIGURES)},
     drawn_with={INDEX_NOTATION.key: FOUR_DIMENSIONS, GROUPED_INDEX_NOTATION.key: GROUPED_FOUR_DIMENSIONS},
-    levels=(
-        LevelSpec(
-            "index-notation",
-            "index-notation",
-            after=("four-dimensions",),
-            steps=(
-                ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
-                ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
-                ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
-            ),
-        ),
+    after=("four-dimensions",),
+    steps=(
+        ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
+        ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
+        ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
     ),
 )

@@ -26,8 +26,7 @@ from app.topics.requirements import (
 from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
 from app.translation import N_
 
-# Of a tensor that GROUPED_THREE_DIMENSIONS has both with its heads side by side and by head: the one and the other.
-HEADS_SIDE_BY_SIDE = {"context": "joined_context"}
+# The keys in GROUPED_THREE_DIMENSIONS of tensors that a layer has with their heads side by side, too.
 BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 
 
@@ -44,7 +43,7 @@ class LayerHeads:
 
     def slab(self, key: str) -> tuple[int, int]:
         """(rows, columns) of a whole matrix, its heads next to each other; of the context, after they are joined."""
-        rows, columns = self._shape(HEADS_SIDE_BY_SIDE.get(key, key))
+        rows, columns = self._shape("joined_context" if key == "context" else key)
         return (rows, columns)
 
     def deck(self, key: str) -> tuple[int, int, int]:
@@ -74,10 +73,7 @@ class LayerHeads:
 
 
 # What a layer needs to be dealt into heads as cards.
-SEVERAL_HEADS = (
-    *PLAIN_HEAD,
-    MORE_THAN_ONE_HEAD,
-)
+SEVERAL_HEADS = (*PLAIN_HEAD, MORE_THAN_ONE_HEAD)
 # What it takes for one number of key/value heads to give the bytes of a model's KV cache.
 CACHE_OF_ALL_LAYERS = (
     Requirement(

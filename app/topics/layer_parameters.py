@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_ATTENTION
 from app.topics.requirements import PLAIN_LAYERS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE_MODEL
 
 # The matrices of one layer, each in the x·W orientation: attention, then the feed-forward block with a gate (Shazeer,
@@ -16,53 +15,36 @@ from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE
 LAYER_PARAMETERS = TensorTable("layer-parameters", (*LAYER_ATTENTION, W_GATE, *UP_AND_DOWN))
 PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION, *UP_AND_DOWN))
 
-_QKV_MATRICES = FigurePlan("matrices-in", "input", ("queries", "keys", "values"))
 
-_OUTPUT_MATRIX = FigurePlan("matrix-out", "context", ("output",))
-
-_DOWN_MATRIX = FigurePlan("matrix-down", "hidden", ("fed_forward",))
+def _figures(*up: str) -> tuple[FigurePlan, ...]:
+    """The figures of a layer's matrices; `up` are the results of the feed-forward block's first product or two."""
+    return (
+        FigurePlan("matrices-in", "input", ("queries", "keys", "values")),
+        FigurePlan("matrix-out", "context", ("output",)),
+        FigurePlan("matrices-up", "normed_residual", up),
+        FigurePlan("matrix-down", "hidden", ("fed_forward",)),
+    )
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
-    """A layer's matrices, with the feed-forward block of `model` and their activations, which are one token's."""
+    """A layer's attention and the feed-forward block of `model`: matrices and activations, under `key`.
+
+    The activations have small letters, as those of one token; attention's scores and weights are among them.
+    """
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
     tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
     return model.with_only((t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors), key)
 
 
-def _layer_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The matrices of one layer, W_gate among them if the feed-forward block is gated."""
-    return LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS
-
-
 TOPIC = Topic(
     "layer-parameters",
     "parameters",
-    _layer_parameters_table,
+    lambda architecture, _tokens: LAYER_PARAMETERS if architecture.gated else PLAIN_LAYER_PARAMETERS,
     PLAIN_LAYERS,
     tables=(LAYER_PARAMETERS, PLAIN_LAYER_PARAMETERS),
-    figures={
-        LAYER_PARAMETERS.key: (
-            _QKV_MATRICES,
-            _OUTPUT_MATRIX,
-            FigurePlan("matrices-up", "normed_residual", ("gate", "up")),
-            _DOWN_MATRIX,
-        ),
-        PLAIN_LAYER_PARAMETERS.key: (
-            _QKV_MATRICES,
-            _OUTPUT_MATRIX,
-            FigurePlan("matrices-up", "normed_residual", ("up",)),
-            _DOWN_MATRIX,
-        ),
-    },
-    levels=(
-        LevelSpec(
-            "layer-parameters",
-            "layer-parameters",
-            after=("attention-layer", "whole-model"),
-            steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
-        ),
-    ),
+    figures={LAYER_PARAMETERS.key: _figures("gate", "up"), PLAIN_LAYER_PARAMETERS.key: _figures("up")},
+    after=("attention-layer", "whole-model"),
+    steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
     # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.
     drawn_with={
         LAYER_PARAMETERS.key: _with_activations(LAYER_PARAMETERS.key, WHOLE_MODEL),

@@ -11,7 +11,7 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, 
 from app.topics.attention_layer import LAYER_PROJECTIONS
 from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, Requirement
 from app.topics.single_head import INPUT
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 RANK = 8  # the default of peft's LoraConfig, and one of the ranks in the paper's tables
@@ -30,16 +30,11 @@ LORA = TensorTable(
         tensor("queries", "Q", "N, H*d_h", "query", Add("frozen_queries query_update", "n q, n q -> n q")),
     ),
     counts=(
-        Count(
-            "trained",
-            Expression.parse("r*d + r*H*d_h"),
-            "{r} · ({d} + {H} · {d_h})",
-            FromParts(PARTS_SUM, ("lora_A", "lora_B")),
-        ),
+        Count("trained", Expression.parse("r*d + r*H*d_h"), "{r} · ({d} + {H} · {d_h})",
+              FromParts(PARTS_SUM, ("lora_A", "lora_B"))),
     ),
     asks_parameters=True,
-)
-
+)  # fmt: skip
 
 # The queries of latent attention are often projected in two steps, too.
 _PLAIN_QUERIES = Requirement(
@@ -67,12 +62,6 @@ TOPIC = Topic(
             FigurePlan("adapted", "frozen_queries", ("query_update", "queries"), "stack"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "lora",
-            "lora",
-            after=("attention-layer", "layer-parameters"),
-            steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
-        ),
-    ),
+    after=("attention-layer", "layer-parameters"),
+    steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
 )

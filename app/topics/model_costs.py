@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from app.algebra.expression import ZERO, Expression
-from app.models.architecture import Architecture, LayerKind
+from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ModelPart, ParameterSpec
 from app.shapes.parameter_inventory import parameter_inventory
@@ -35,7 +35,7 @@ from app.topics.requirements import (
     SCORES_OF_QUERIES_AND_KEYS,
 )
 from app.topics.single_head import SINGLE_HEAD
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import Topic
 
 _PAIRWISE = ("scores", "context")  # the products of attention without parameters
 # Bytes for each parameter that training in mixed precision keeps besides the weights in 16 bits (Rajbhandari et al.,
@@ -46,19 +46,17 @@ BYTES_IN_TRAINING = {"gradients_bytes": 2, "master_bytes": 4, "moments_bytes": 8
 def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """Yield the parameters that a token is multiplied by, then operations, operations per byte, and bytes in training.
 
-    Operations are those of one token by the rule of thumb and exactly, and of `tokens` tokens at once, of one more with
-    a cache, and of training on them. `rule_excess`, by how much the rule of thumb is too high for one token, is left
-    out where it is exact (OLMo, whose norms have no parameters); `prefill_intensity` in a mixture of experts, whose
-    tokens don't all read the same matrices.
+    The parameters are those in the layers, those outside and their sum. Operations are those of one token by the rule
+    of thumb and exactly, and of `tokens` tokens at once, of one more with a cache, and of training on them.
+    `prefill_intensity`, the operations per byte of a prefill, is left out in a mixture of experts, whose tokens don't
+    all read the same matrices; that of decoding is 1.
     """
-    parts = (
-        Count("layers_multiplied", _in_layers(architecture), "{matrices-of-layers}", unit="entries"),
-        Count("outside_multiplied", _outside_layers(architecture), "{matrices-outside-layers}", unit="entries"),
-    )
-    multiplied = sum((part.total for part in parts), ZERO)
-    yield from parts
+    in_layers, outside = _in_layers(architecture), _outside_layers(architecture)
+    multiplied = in_layers + outside
+    yield Count("layers_multiplied", in_layers, "{matrices-of-layers}", unit="entries")
+    yield Count("outside_multiplied", outside, "{matrices-outside-layers}", unit="entries")
     formula = "{layers_multiplied} + {outside_multiplied}"
-    both = FromParts(PARTS_SUM, tuple(part.key for part in parts))
+    both = FromParts(PARTS_SUM, ("layers_multiplied", "outside_multiplied"))
     yield Count("multiplied", multiplied, formula, both, unit="entries")
     yield from _of_one_token(architecture, multiplied)
     yield from _of_many_tokens(architecture, tokens, multiplied)
@@ -72,26 +70,32 @@ def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
 def _of_one_token(architecture: Architecture, multiplied: Expression) -> Iterator[Count]:
     """Yield the operations of one token by the rule of thumb, by its matrix products, and the difference.
 
-    In a mixture of experts the rule takes the parameters that a token uses.
+    The rule takes twice the parameters, in a mixture of experts those that a token uses; the products are twice
+    `multiplied`. The difference, `rule_excess`, is left out where it is 0 (OLMo, whose norms have no parameters).
     """
-    parameters, word = (Expression.symbol("params"), "parameters")
-    if architecture.has_experts:
-        parameters, word = Expression.symbol("active"), "active-parameters"
-    yield Count("rule_flops", parameters * 2, f"2 · {{{word}}}", unit="operations")
+    word = "active-parameters" if architecture.has_experts else "parameters"
+    rule = _parameters(architecture) * 2
+    yield Count("rule_flops", rule, f"2 · {{{word}}}", unit="operations")
     exactly = FromParts(PARTS_SUM * 2, ("multiplied",))
     yield Count("token_flops", multiplied * 2, "2 · {multiplied}", exactly, unit="operations")
-    excess = parameters * 2 - multiplied * 2
+    excess = rule - multiplied * 2
     if excess.size({**architecture.all_sizes, **parameter_sizes(architecture)}):
-        keys = ("rule_flops", "token_flops")
-        made_from = FromParts(Expression.parse(" - ".join(keys)), keys)
+        made_from = FromParts(Expression.parse("rule_flops - token_flops"), ("rule_flops", "token_flops"))
         yield Count("rule_excess", excess, "{rule_flops} − {token_flops}", made_from, unit="operations")
+
+
+def _parameters(architecture: Architecture) -> Expression:
+    """The symbol for the number of parameters that the rule of thumb takes."""
+    return Expression.symbol("active" if architecture.has_experts else "params")
 
 
 def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Expression) -> Iterator[Count]:
     """Yield the operations of N tokens at once, of one more token after them, and of training on them.
 
-    A backward pass takes every product twice: for the gradients of what came in, and of the matrix. With latent
-    attention, N tokens at once have keys and values, and one more token meets the cached latent vectors.
+    Those of N tokens are given for products with parameters, for scores and weighted sums, and in all; those of
+    training by the rule of thumb and exactly. A backward pass takes every product twice: for the gradients of what came
+    in, and of the matrix. With latent attention, N tokens at once have keys and values, and one more token meets the
+    cached latent vectors.
     """
     tokens_once = FromParts(Expression.parse("N*parts"), ("token_flops",))
     products = Expression.parse("2*N") * multiplied
@@ -115,17 +119,15 @@ def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Express
     formula = f"{{token_flops}} + 2 · {{L}} · {{H}} · {seen_text} · {width}"
     yield Count("decode_flops", multiplied * 2 + pairs_of_new, formula, made_from, unit="operations")
     rule = FromParts(Expression.parse("3*N*parts"), ("rule_flops",))
-    parameters = Expression.symbol("active" if architecture.has_experts else "params")
-    total = Expression.parse("6*N") * parameters
+    total = Expression.parse("6*N") * _parameters(architecture)
     yield Count("training_rule", total, "3 · {N} · {rule_flops}", rule, unit="operations")
     backward = FromParts(PARTS_SUM * 3, ("prefill_flops",))
-    total = (products + pairs) * 3
-    yield Count("training_flops", total, "3 · {prefill_flops}", backward, unit="operations")
+    yield Count("training_flops", (products + pairs) * 3, "3 · {prefill_flops}", backward, unit="operations")
 
 
 def _in_training() -> Iterator[Count]:
-    """Yield the bytes of weights, gradients, the copy of the weights, and Adam's moments, then their sum."""
-    weights = next(iter(memory_costs(None)))
+    """Yield the bytes of the weights in 16 bits, gradients, copy of the weights and Adam's moments, then their sum."""
+    weights = memory_costs(None)[0]
     yield weights
     total = weights.total
     for key, size in BYTES_IN_TRAINING.items():
@@ -139,35 +141,33 @@ def _in_training() -> Iterator[Count]:
 
 
 def _pairwise_flops(table: TensorTable) -> Expression:
-    """The operations of scores and weighted sums in all heads of all layers, by the table of one head."""
+    """The operations of scores and weighted sums in all H heads of all L layers, by the table of one head."""
     products = (Expression.symbol(HEADS_COMPUTING[key]) * product_flops(table, key) for key in _PAIRWISE)
     return Expression.symbol("L") * sum(products, ZERO)
 
 
 def _in_layers(architecture: Architecture) -> Expression:
-    """The entries of all matrices that a token is multiplied by in the layers: of experts, only those it is sent to."""
-    kinds = architecture.stacks[0].kinds
-    layers = (Expression.symbol("L") if len(kinds) == 1 else Expression.number(kind.layers) for kind in kinds)
-    return sum((count * _in_one_layer(kind) for count, kind in zip(layers, kinds, strict=True)), ZERO)
+    """The entries of all matrices that a token is multiplied by in the layers: of E experts, only k.
 
-
-def _in_one_layer(kind: LayerKind) -> Expression:
-    chosen = {"E": Expression.symbol("k")}
-    counts = (s.count.substitute(chosen) if s.routed else s.count for s in _matrices(kind.parameters))
-    return sum(counts, ZERO)
+    The number of layers is L, or a number for each kind of layer if there are several.
+    """
+    kinds, chosen, total = architecture.stacks[0].kinds, {"E": Expression.symbol("k")}, ZERO
+    for kind in kinds:
+        layers = Expression.symbol("L") if len(kinds) == 1 else Expression.number(kind.layers)
+        for spec in _matrices(kind.parameters):
+            total += layers * (spec.count.substitute(chosen) if spec.routed else spec.count)
+    return total
 
 
 def _outside_layers(architecture: Architecture) -> Expression:
     """The entries of the matrices outside the layers that a token is multiplied by.
 
-    These are the unembedding, which may be the token embedding again, and projections next to it (OPT). A table that is
-    only looked up is left out.
+    These are the unembedding, which is the token embedding again if the two are tied, and projections next to it (OPT).
+    A table that is only looked up is left out.
     """
     specs = architecture.outside_parameters
-    matrices = sum((spec.count for spec in _matrices(specs)), ZERO)
-    if not architecture.tied_embeddings:
-        return matrices
-    return matrices + sum((spec.count for spec in specs if spec.part == ModelPart.TOKEN_TABLE), ZERO)
+    tied = (spec for spec in specs if architecture.tied_embeddings and spec.part == ModelPart.TOKEN_TABLE)
+    return sum((spec.count for spec in (*_matrices(specs), *tied)), ZERO)
 
 
 def _matrices(specs: Iterable[ParameterSpec]) -> Iterator[ParameterSpec]:
@@ -199,24 +199,18 @@ TOPIC = Topic(
     counts="layers_multiplied outside_multiplied multiplied rule_flops token_flops rule_excess products_flops "
     "attention_flops prefill_flops decode_flops training_rule training_flops decode_intensity prefill_intensity "
     "weights_16_bit gradients_bytes master_bytes moments_bytes training_bytes",
-    levels=(
-        LevelSpec(
-            "model-costs",
-            "model-costs",
-            after=("costs",),
-            steps=(
-                ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
-                (
-                    "token_flops",
-                    "attention_flops",
-                    "prefill_flops",
-                    "decode_flops",
-                    "decode_intensity",
-                    "prefill_intensity",
-                    "training_flops",
-                ),
-                ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
-            ),
+    after=("costs",),
+    steps=(
+        ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
+        (
+            "token_flops",
+            "attention_flops",
+            "prefill_flops",
+            "decode_flops",
+            "decode_intensity",
+            "prefill_intensity",
+            "training_flops",
         ),
+        ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
     ),
 )

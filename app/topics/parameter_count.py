@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from app.models.architecture import Architecture
 from app.shapes.parameter_inventory import parameter_inventory
 from app.shapes.parameter_rows import parameter_rows
 from app.shapes.table import TensorTable
 from app.topics.requirements import NAMED_PARTS, ONE_STACK
-from app.topics.topic import LevelSpec, Topic
-
-
-def _parameter_count_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    return TensorTable("parameter-count", counts=parameter_rows(architecture))
-
+from app.topics.topic import Topic
 
 TOPIC = Topic(
     "parameter-count",
     "counts",
-    _parameter_count_table,
+    lambda architecture, _tokens: TensorTable("parameter-count", counts=parameter_rows(architecture)),
     (ONE_STACK, NAMED_PARTS),
     inventory=parameter_inventory,
     counts="embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
     "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
     "all_layers final_norm head_transform output_head task_head total used embedding_projection pooler",
-    levels=(
-        LevelSpec(
-            "parameter-count",
-            "parameter-count",
-            after=("layer-parameters",),
-            steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
-        ),
-    ),
+    after=("layer-parameters",),
+    steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
 )

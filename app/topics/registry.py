@@ -14,7 +14,7 @@ app.topics.requirements.TopicError: this model has no cross-attention: choose an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from app.bugs.bank import Bug
@@ -51,7 +51,7 @@ from app.topics import (
     whole_model,
 )
 from app.topics.requirements import require, unmet
-from app.topics.topic import LevelSpec, Topic
+from app.topics.topic import LevelSpec, Topic, first_free
 from app.translation import gettext as _
 
 # How many inputs a batch has, where no other side of a tensor is the same number.
@@ -61,10 +61,11 @@ BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None = None) -> TensorTable:
     """The table of a topic for this model, with the model's softmax and embedding.
 
-    `bug` is the one that a sheet is about, on a topic that has bugs; None is the first that the model shows.
+    `bug` is the one that a sheet is about, on a topic that has bugs; None is the first that the model shows. Other
+    topics ignore it.
 
-    Raises TopicError if the topic, or the bug, is not true of the model with this many tokens, KeyError if it is
-    unknown.
+    Raises TopicError if the topic, or the bug, is not true of the model with this many tokens: with a `bug` it is the
+    bug's program that decides, not the requirements of the topic. Raises KeyError for an unknown topic.
     """
     topic = TOPICS[key]
     if bug and topic.build_for_bug:
@@ -85,7 +86,8 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     - N, which is `tokens`, and M, which is `decoder_tokens`;
     - W, the first sliding window among the layers, or tokens + 1 if none has one;
     - d_rot, how many numbers of a query RoPE rotates; left out without RoPE;
-    - B in a batched topic, the inputs of a batch; it changes with `tokens` and differs from N, d, H, G, d_h and d_v.
+    - B in a batched topic, the inputs of a batch: one of BATCH_SIZES, which changes with `tokens`, and if possible
+      differs from N, d, H, G, d_h and d_v.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
@@ -94,17 +96,8 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     rotary_sizes = {"d_rot": rotated} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
     sides = {tokens, *(model_sizes[symbol] for symbol in ("d", "H", "G", "d_h", "d_v"))}
-    batch_size = {"B": _batch_size(tokens, sides)} if topic.batched else {}
+    batch_size = {"B": first_free(BATCH_SIZES, tokens, sides)} if topic.batched else {}
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
-
-
-def _batch_size(tokens: int, taken: Collection[int]) -> int:
-    """A number of inputs for a batch: the first of BATCH_SIZES from place `tokens` on that is not in `taken`.
-
-    The places go around in a circle. If all are taken, it is the one at that place.
-    """
-    in_order = (BATCH_SIZES[(tokens + step) % len(BATCH_SIZES)] for step in range(len(BATCH_SIZES)))
-    return next((size for size in in_order if size not in taken), BATCH_SIZES[tokens % len(BATCH_SIZES)])
 
 
 def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
@@ -123,9 +116,10 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
     """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest below.
 
-    A topic about the decoder alone leaves positions free for the tokens that it adds. Otherwise a model that reads only
-    one length gets that, and a topic with a `token_step` a multiple of it, at least one step, if the model can take
-    as many.
+    In a topic about the decoder alone, the tokens that it adds must have positions, too; the number is at least 1. In
+    any other topic, and for a model without an encoder that reads only one length, it is that one length, if there is
+    one; else `wanted` is rounded down to a multiple of the topic's `token_step`, but to one step at least, if the model
+    can take as many.
     """
     if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
@@ -189,69 +183,22 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topi
 TOPICS: Mapping[str, Topic] = {
     module.TOPIC.key: module.TOPIC
     for module in (
-        first_steps,
-        single_head,
-        bidirectional_head,
-        scale_mask_softmax,
-        attention_layer,
-        three_dimensions,
-        four_dimensions,
-        find_the_bug,
-        same_shapes,
-        broadcasting,
-        index_notation,
-        decode_step,
-        cross_attention,
-        cache_tensor,
-        rotary_pairs,
-        head_parameters,
-        layer_parameters,
-        stored_weights,
-        lora,
-        feed_forward_width,
-        whole_model,
-        text_to_loss,
-        parameter_count,
-        experts,
-        costs,
-        growth,
-        model_costs,
+        first_steps, single_head, bidirectional_head, scale_mask_softmax, attention_layer, three_dimensions,
+        four_dimensions, find_the_bug, same_shapes, broadcasting, index_notation, decode_step, cross_attention,
+        cache_tensor, rotary_pairs, head_parameters, layer_parameters, stored_weights, lora, feed_forward_width,
+        whole_model, text_to_loss, parameter_count, experts, costs, growth, model_costs,
     )
-}
-# Those that worksheets may name.
+}  # fmt: skip
 # In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
 # early, so that each head has its place, and what changes no shape or is rare comes late. A level is listed below those
 # it comes after.
 _PRACTISED = (
-    "first-steps",
-    "single-head",
-    "whole-model",
-    "attention-layer",
-    "decode-step",
-    "bidirectional-head",
-    "scale-mask-softmax",
-    "three-dimensions",
-    "same-shapes",
-    "cross-attention",
-    "rotary-pairs",
-    "layer-parameters",
-    "stored-weights",
-    "parameter-count",
-    "head-parameters",
-    "feed-forward-width",
-    "experts",
-    "costs",
-    "growth",
-    "model-costs",
-    "lora",
-    "attention-layer-latent",
-    "four-dimensions",
-    "broadcasting",
-    "index-notation",
-    "cache-tensor",
-    "text-to-loss",
-    "find-the-bug",
-)
+    "first-steps", "single-head", "whole-model", "attention-layer", "decode-step", "bidirectional-head",
+    "scale-mask-softmax", "three-dimensions", "same-shapes", "cross-attention", "rotary-pairs", "layer-parameters",
+    "stored-weights", "parameter-count", "head-parameters", "feed-forward-width", "experts", "costs", "growth",
+    "model-costs", "lora", "attention-layer-latent", "four-dimensions", "broadcasting", "index-notation",
+    "cache-tensor", "text-to-loss", "find-the-bug",
+)  # fmt: skip
 _LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
 LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)
 # By the key of the table that the topic means for a model. A table that is not here has nothing to draw.

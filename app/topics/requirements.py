@@ -6,10 +6,10 @@ an order of steps that its model does not have. A row that one topic alone needs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.models.architecture import MAX_TOKENS, Architecture, LayerKind, LayerRun
+from app.models.architecture import MAX_TOKENS, Architecture, LayerRun
 from app.translation import N_, gettext
 
 Number = Callable[[Architecture, int], int]
@@ -40,7 +40,10 @@ class Requirement:
 
 
 def unmet(requirements: Iterable[Requirement], architecture: Architecture, tokens: int) -> str | None:
-    """The sentence of the first of these requirements that the model or the tokens fail; None if they meet all."""
+    """The sentence of the first of these requirements that the model or the tokens fail; None if they meet all.
+
+    It is translated, with the model's name and the numbers filled in: 1234 as 1,234.
+    """
     for requirement in requirements:
         if not requirement.is_met(architecture, tokens):
             number = f"{requirement.number(architecture, tokens):,}"
@@ -57,7 +60,8 @@ def require(requirements: Iterable[Requirement], architecture: Architecture, tok
 def visible_keys(run: LayerRun, tokens: int) -> int:
     """How many keys the token after `tokens` others sees in these layers, its own included.
 
-    A sliding window shows the latest; a chunk those from its beginning on.
+    With chunks it is those from the beginning of its chunk on, else with a sliding window at most as many as that
+    holds, else all.
     """
     if run.chunk:
         return tokens % run.chunk + 1
@@ -65,9 +69,10 @@ def visible_keys(run: LayerRun, tokens: int) -> int:
 
 
 def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
-    """The longest text of which all layers hide the same entries: all of them by one window, or none by any.
+    """The longest text of which all layers hide the same entries; MAX_TOKENS if they do for any.
 
-    Of a bidirectional model, no window may hide any.
+    No chunk may hide any entry. In a causal model whose layers all have the same window, this may hide some; otherwise
+    no window may. In an encoder-decoder the layers are the encoder's.
     """
     runs = architecture.stacks[0].runs
     reaches = {architecture.reach_of(run.window) for run in runs if run.window}
@@ -76,23 +81,26 @@ def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
 
 
 def _see_alike(architecture: Architecture, tokens: int) -> bool:
-    """Whether the token after `tokens` others sees as many keys in each layer of the decoder, in a first chunk."""
+    """Whether the token after `tokens` others sees as many keys in each layer, and is in the first of any chunks.
+
+    The layers of an encoder-decoder are its decoder's.
+    """
     runs = architecture.stacks[-1].runs
     in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
     return len({visible_keys(run, tokens) for run in runs}) <= 1 and in_first_chunk
 
 
 def _most_cached_alike(architecture: Architecture, _tokens: int) -> int:
-    """The longest text whose cache no chunk shortens, nor sliding windows of several lengths."""
+    """The longest text whose cache no chunk shortens, nor sliding windows of several lengths; else MAX_TOKENS."""
     windows = {run.window for run in architecture.runs if run.window}
     chunks = (run.chunk for run in architecture.runs if run.chunk)
     return min([*(windows if len(windows) > 1 else ()), *chunks], default=MAX_TOKENS)
 
 
 def _are_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
-    """Whether all layers have the same matrices, of attention and feed-forward alone.
+    """Whether all layers have the same matrices, each of which belongs to a row of the parameter-count sheet.
 
-    Vectors do not count: norms, biases and sinks.
+    Cross-attention, for one, has no row. Vectors do not count: norms, biases and sinks.
     """
     matrices = {tuple(spec for spec in kind.parameters if not spec.is_vector) for kind in architecture.kinds}
     return len(matrices) <= 1 and all(spec.part.row for of_layer in matrices for spec in of_layer)
@@ -106,7 +114,7 @@ def _are_attention_matrices_alike(architecture: Architecture, _tokens: int) -> b
 
 
 def _predicts_next_tokens(architecture: Architecture, _tokens: int) -> bool:
-    """Whether there are logits over the vocabulary at each position, whose tokens see no later ones."""
+    """Whether the model is causal, no encoder-decoder, and has logits over the vocabulary at each of N positions."""
     logits = tuple(str(dim) for dim in architecture.task_head.logits or ())
     return architecture.causal and not architecture.encoder_decoder and logits == ("N", "V")
 
@@ -114,7 +122,7 @@ def _predicts_next_tokens(architecture: Architecture, _tokens: int) -> bool:
 def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
     """Whether its layers are x + attention(norm(x)), then the same with the feed-forward block.
 
-    Nor may anything stand between the token embedding and the first layer, and a final norm must follow the last.
+    There must be no norm or projection between the token embedding and the first layer, and a norm after the last one.
     """
     between = not {"embedding_norm", "embedding_projection"}.isdisjoint(architecture.outside_rows)
     return architecture.norm_placement == "pre" and not between and architecture.has_final_norm
@@ -123,19 +131,15 @@ def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
 def _have_rows(architecture: Architecture, _tokens: int) -> bool:
     """Whether all parameters belong to a row of the parameter-count sheet, and layers differ in little.
 
-    Its layers may differ in having experts or not, or in their number of norms, but in nothing else.
+    There may be two kinds of layers, which differ in having experts or not or, if none has experts, in their norms, but
+    in nothing else. The layers of an encoder-decoder are its encoder's.
     """
     kinds = architecture.stacks[0].kinds
-    has_rows = not any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
-    return has_rows and _differ_in_feed_forward_or_norms(kinds)
-
-
-def _differ_in_feed_forward_or_norms(kinds: Sequence[LayerKind]) -> bool:
-    """Whether layers of different kinds differ in one thing alone: having experts or not, or their number of norms."""
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
-    return len(rest) == 1 and len(kinds) <= 2
+    has_rows = not any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
+    return has_rows and len(rest) == 1 and len(kinds) <= 2
 
 
 OWN_PROJECTIONS = Requirement(

@@ -20,16 +20,14 @@ from app.shapes.operation import Apply, Rope
 from app.shapes.table import Count, TensorTable, tensor
 from app.topics.requirements import ONE_STACK, OWN_PROJECTIONS, Requirement
 from app.topics.single_head import QUERIES_AND_KEYS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 # The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
 # are more pairs than that; 0 and 1 would give 1 and 0 away.
 ASKED_DIMENSION = 2
-NEXT_DIMENSION, IN_SECOND_HALF = (
-    Expression.number(ASKED_DIMENSION + 1),
-    Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}"),
-)
+NEXT_DIMENSION = Expression.number(ASKED_DIMENSION + 1)
+IN_SECOND_HALF = Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}")
 
 
 # Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot of a query's and a key's numbers, in pairs: one angle for
@@ -69,13 +67,11 @@ _WHOLE_PAIRS = Requirement(
 )
 
 
-def rotary_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The matrices of one head, then the counts of what is rotated; `requires` has refused the others."""
-    return replace(ROTARY_PAIRS, counts=tuple(rotary_counts(architecture)))
-
-
 def other_partner(architecture: Architecture) -> Expression:
-    """The partner of dimension 2 in the convention that the model does not follow: d_rot/2 + 2 or 3."""
+    """The partner of dimension 2 in the convention that the model does not follow.
+
+    It is d_rot/2 + 2 if the model pairs adjacent dimensions, else 3, also for a model without RoPE.
+    """
     adjacent = architecture.rotary is not None and architecture.rotary.adjacent_pairs
     return IN_SECOND_HALF if adjacent else NEXT_DIMENSION
 
@@ -83,8 +79,9 @@ def other_partner(architecture: Architecture) -> Expression:
 def rotary_counts(architecture: Architecture) -> Iterator[Count]:
     """Yield the partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer.
 
-    The partner is asked only if 2 is in the first half of the rotated dimensions, and what is not rotated only if there
-    is some. All heads of a layer use the same angles; values are not rotated.
+    The partner is 3 if the model pairs adjacent dimensions, else d_rot/2 + 2. It is asked only if 2 is in the first
+    half of the rotated dimensions, and what is not rotated only if there is some. All heads of a layer use the same
+    angles; values are not rotated.
     """
     rotary = architecture.rotary
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
@@ -102,7 +99,7 @@ def rotary_counts(architecture: Architecture) -> Iterator[Count]:
 TOPIC = Topic(
     "rotary-pairs",
     "layer",
-    rotary_table,
+    lambda architecture, _tokens: replace(ROTARY_PAIRS, counts=tuple(rotary_counts(architecture))),
     (ONE_STACK, OWN_PROJECTIONS, _ROPE, _ROTATED_ALIKE, _WHOLE_PAIRS),
     tables=(ROTARY_PAIRS,),
     counts="partner unrotated layer_angles layer_rotated",
@@ -112,12 +109,6 @@ TOPIC = Topic(
             FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "rotary-pairs",
-            "rotary-pairs",
-            after=("attention-layer", "whole-model"),
-            steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
-        ),
-    ),
+    after=("attention-layer", "whole-model"),
+    steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
 )

@@ -15,18 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.models.architecture import MAX_TOKENS, Architecture
 from app.shapes.operation import Softmax, WrongView
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
 from app.topics.requirements import MORE_THAN_ONE_HEAD, WEIGHTS_THAT_SUM_TO_ONE, Requirement
 from app.topics.three_dimensions import THREE_DIMENSIONS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 FEWEST_TOKENS = 5  # with fewer, what a mask hides is the same number in more than one way
 _N, _H, _D_H, _I, _J, _F = map(Expression.symbol, ("N", "H", "d_h", "i", "j", "f"))
-_ONE = Expression.number(1)
 
 # The queries of all heads, split as code should do it and as it should not, and the softmax of the scores.
 SAME_SHAPES = TensorTable(
@@ -45,9 +44,10 @@ SAME_SHAPES = TensorTable(
 def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
     """The token i, the head j and the feature f that a sheet asks about, each counted from 0.
 
-    i is about a third of the way, f is 3 or the last feature if there are fewer. Of the heads after the first, j is the
+    i is `tokens` // 3, and f is 3, or the last feature if there are fewer. Of the heads after the first, j is the
     nearest to the middle for which the wrong view has another head's query of another token at (j, i); if there is
-    none, one for which at least the head or the token is another, else the nearest of all. With a single head, j is 0.
+    none, one for which at least the head or the token is another, else the nearest of all. Of two that are as near it
+    is the first. With a single head, j is 0.
     """
     heads, i = architecture.H, tokens // 3
 
@@ -59,14 +59,17 @@ def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
 
 
 def same_shapes(architecture: Architecture, tokens: int) -> TensorTable:
-    """The tensors of right and wrong lines, then the counts, among which a bidirectional model has none of the mask."""
+    """The tensors of right and wrong lines, then the counts for this model and this many tokens."""
     return replace(SAME_SHAPES, counts=tuple(_counts(architecture, tokens)))
 
 
 def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """Yield where entries of views come from, the dimensions of the softmax, and what a causal mask leaves of token i.
 
-    At (j, i) of q.view(heads, tokens, features) is query j·N + i of all in memory order, in which each token has H.
+    Of the right view this is the column of feature f of head j; of the wrong one, the token and head whose query is at
+    (j, i): in q.view(heads, tokens, features) this is query j·N + i in memory order, in which each token has H. The
+    last three, only in a causal model, are the keys that token i sees under the mask and under the mask turned round,
+    and the weights above 0 in its row of transposed weights.
     """
     sizes = chosen(architecture, tokens)
     token = (sizes["j"] * tokens + sizes["i"]) // architecture.H
@@ -80,8 +83,8 @@ def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
     for key, dims in (("softmax_dim", 3), ("softmax_dim_batched", 4)):
         yield replace(_index(key, Expression.number(dims - 1)), hint="dim-of-softmax", dims=dims)
     if architecture.causal:
-        yield Count("seen_keys", _I + _ONE, "{i} + 1", unit="entries")
-        yield Count("reversed_keys", _N - _I - _ONE, "{N} − {i} − 1", unit="entries")
+        yield Count("seen_keys", _I + ONE, "{i} + 1", unit="entries")
+        yield Count("reversed_keys", _N - _I - ONE, "{N} − {i} − 1", unit="entries")
         yield Count("turned_weights", _N - _I, "{N} − {i}", unit="entries")
 
 
@@ -90,7 +93,10 @@ def _index(key: str, total: Expression, formula: str = "") -> Count:
 
 
 def _most_under_one_mask(architecture: Architecture, _tokens: int) -> int:
-    """The longest text of a causal model in which no window and no chunk hides more than the causal mask does."""
+    """The longest text in which no window and no chunk of a layer hides more than the causal mask does.
+
+    MAX_TOKENS if there are none, and for a bidirectional model. In an encoder-decoder the layers are the encoder's.
+    """
     limits = [limit for run in architecture.stacks[0].runs for limit in (run.window, run.chunk) if limit]
     return min(limits, default=MAX_TOKENS) if architecture.causal else MAX_TOKENS
 
@@ -128,15 +134,9 @@ TOPIC = Topic(
             FigurePlan("deck-softmax", "scores", ("weights",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "same-shapes",
-            "same-shapes",
-            after=("three-dimensions",),
-            steps=(
-                ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),
-                ("softmax_dim", "softmax_dim_batched", "seen_keys", "reversed_keys", "turned_weights"),
-            ),
-        ),
+    after=("three-dimensions",),
+    steps=(
+        ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),
+        ("softmax_dim", "softmax_dim_batched", "seen_keys", "reversed_keys", "turned_weights"),
     ),
 )

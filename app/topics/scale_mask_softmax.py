@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from app.algebra.expression import Expression
+from app.algebra.expression import ONE, Expression
 from app.models.architecture import Architecture
 from app.shapes.operation import Softmax
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, tensor
@@ -22,27 +22,27 @@ from app.topics.requirements import (
     WEIGHTS_THAT_SUM_TO_ONE,
 )
 from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGHTS
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
-_N, _W, _ONE = Expression.symbol("N"), Expression.symbol("W"), Expression.number(1)
+_N, _W = Expression.symbol("N"), Expression.symbol("W")
 
 
 def chosen_token(tokens: int) -> int:
-    """The number of the token, counted from 1, whose weights a sheet asks for: about a third of the way."""
+    """The number of the token, counted from 1, whose weights a sheet asks for: `tokens` // 3 + 1."""
     return tokens // 3 + 1
 
 
 def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]:
     """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights.
 
-    The sums are those of one row and of all weights. A model whose scores are not divided by √d_h has no count for the
-    root, and a bidirectional one none for masked entries. Right only for models whose layers all hide the same entries
-    with this many tokens.
+    The three are the first token, token i (see `chosen_token`) and the last. The sums are those of one row and of all
+    weights. A model whose scores are not divided by √d_h has no count for the root, and a bidirectional one none for
+    masked entries. Right only for models whose layers all hide the same entries with this many tokens.
     """
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
     if divides_by_root(architecture):
         counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
-    row_sum = _entries("row_sum", _ONE, "")
+    row_sum = _entries("row_sum", ONE, "")
     return (*counts, row_sum, _entries("weights_sum", _N, "{N} · {row_sum}", FromParts(_N * PARTS_SUM, ("row_sum",))))
 
 
@@ -58,9 +58,9 @@ def _window(architecture: Architecture, tokens: int) -> int | None:
 
 
 def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield the count of masked entries: those of later tokens, N·(N − 1)/2, and those before a window of W tokens.
+    """Yield the count of masked entries: those of later tokens, N·(N − 1)/2, and (N − W)·(N − W + 1)/2 before a window.
 
-    Yields nothing for a bidirectional model; a window counts only if there are more tokens than it holds.
+    Yields nothing for a bidirectional model; a window of W tokens counts only if there are more than W.
     """
     if not architecture.causal:
         return
@@ -74,14 +74,15 @@ def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
 def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """Yield the weights above 0 of the first token, token i, the last token and all tokens together.
 
-    A token attends to itself and those before it, in a window to W of them; without a causal mask, each attends to all.
+    A token attends to itself and those before it, in a window to the latest W of these; without a causal mask, each
+    attends to all N.
     """
     window, i = _window(architecture, tokens), Expression.symbol("i")
     if not architecture.causal:
         attended = {"first": _N, "chosen": _N, "last": _N}
     else:
         is_cut = window is not None and chosen_token(tokens) > window
-        attended = {"first": _ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
+        attended = {"first": ONE, "chosen": _W if is_cut else i, "last": _W if window else _N}
     for which, number in attended.items():
         yield _entries(f"{which}_weights", number, f"{{{number}}}" if number.symbols else "")
     if architecture.causal:
@@ -139,12 +140,6 @@ TOPIC = Topic(
         SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
         UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
     },
-    levels=(
-        LevelSpec(
-            "scale-mask-softmax",
-            "scale-mask-softmax",
-            after=("single-head", "bidirectional-head"),
-            steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
-        ),
-    ),
+    after=("single-head", "bidirectional-head"),
+    steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
 )

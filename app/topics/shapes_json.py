@@ -31,10 +31,12 @@ Shape = list[int]
 def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None = None) -> dict[str, Any]:
     """Every shape for N tokens as [rows, columns]: one head, its layer, a decode step, the whole model.
 
-    An encoder-decoder encodes N tokens and decodes M = `decoder_tokens`; if that is None, M = N, but no more than the
+    Next to these are the family, the model's sizes and name, and whether it is causal and ties its embeddings. An
+    encoder-decoder encodes N tokens and decodes M = `decoder_tokens`; if that is None, M = N, but no more than the
     decoder has positions. Its head and layer are the encoder's, its decode step is the decoder's, "causal" has an
-    answer for each of its three kinds of attention, and "cross" is one head of its cross-attention. Raises TokensError
-    for a length that the model cannot take.
+    answer for each of its three kinds of attention, and "cross" is one head of its cross-attention, with M queries and
+    N keys. Raises TokensError for a length that the model cannot take, and for any `decoder_tokens` but None if it is
+    no encoder-decoder.
     """
     sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     checked_decoder_tokens = check_decoder_tokens(architecture, tokens, decoder_tokens)
@@ -42,7 +44,7 @@ def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None =
         "family": architecture.family,
         "tokens": tokens,
         "sizes": architecture.sizes,
-        "causal": causal_parts(architecture) if architecture.encoder_decoder else architecture.causal,
+        "causal": architecture.causal,
         "tied_embeddings": architecture.tied_embeddings,
         "head": _shapes_of(SINGLE_HEAD, HEAD_ROWS, sizes),
         "layer": _shapes_of(ATTENTION_LAYER, LAYER_ROWS, sizes),
@@ -50,20 +52,16 @@ def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None =
         "model": {"name": architecture.name, **model_shapes(architecture, tokens, checked_decoder_tokens)},
     }
     if architecture.encoder_decoder:
-        described["cross"] = cross_attention_shapes(architecture, tokens, checked_decoder_tokens)
+        described["causal"] = {"encoder_self": architecture.causal, "decoder_self": True, "cross": False}
+        decoder_sizes = {**architecture.decoder_sizes, "N": tokens, "M": checked_decoder_tokens}
+        described["cross"] = _shapes_of(CROSS_ATTENTION, HEAD_ROWS, decoder_sizes)
     return described
 
 
-def causal_parts(architecture: Architecture) -> dict[str, bool]:
-    """Which of the three kinds of attention of an encoder-decoder hide later tokens."""
-    return {"encoder_self": architecture.causal, "decoder_self": True, "cross": False}
-
-
 def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Shape] | None:
-    """[rows, columns] by tensor of one head's step for one more token after `tokens` cached ones; None without a step.
+    """[rows, columns] by tensor of one head's step for one more token after `tokens` cached ones.
 
-    A model has no step without a KV cache, without a position for the new token, or if it is bidirectional and has no
-    decoder. A full sliding window drops the oldest key.
+    None if `decode_step_table` has no table. A full sliding window drops the oldest key.
     """
     table = decode_step_table(architecture, tokens)
     if table is None:
@@ -86,12 +84,6 @@ def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -
     sizes = {**architecture.all_sizes, "N": tokens, "M": decoder_tokens}
     described["logits"] = [dim.size(sizes) for dim in logits] if logits else None
     return described
-
-
-def cross_attention_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, Shape]:
-    """One head of the decoder that reads the encoder: queries of M tokens, keys and values of N."""
-    sizes = {**architecture.decoder_sizes, "N": tokens, "M": decoder_tokens}
-    return _shapes_of(CROSS_ATTENTION, HEAD_ROWS, sizes)
 
 
 def _shapes_of(table: TensorTable, keys: Iterable[str], sizes: Mapping[str, int]) -> dict[str, Shape]:

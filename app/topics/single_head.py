@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Softmax
 from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import PLAIN_HEAD
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 INPUT = tensor("input", "X", "N, d", "input")
 HEAD_PROJECTIONS = (
@@ -49,29 +48,15 @@ HEAD_FIGURES = (
 )
 
 
-def _head_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    return SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD
-
-
 TOPIC = Topic(
     "single-head",
     "head",
-    _head_table,
+    lambda architecture, _tokens: SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD,
     PLAIN_HEAD,
     masked=True,
     program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
-    figures={
-        SINGLE_HEAD.key: HEAD_FIGURES,
-        BIDIRECTIONAL_HEAD.key: HEAD_FIGURES,
-    },
-    levels=(
-        LevelSpec(
-            "single-head",
-            "single-head",
-            after=(),
-            steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
-            begins_whole=True,
-        ),
-    ),
+    figures={SINGLE_HEAD.key: HEAD_FIGURES, BIDIRECTIONAL_HEAD.key: HEAD_FIGURES},
+    steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
+    begins_whole=True,
 )

@@ -24,7 +24,7 @@ from app.models.parameter_specs import FusedOrder, ParameterSpecs
 from app.shapes.operation import Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, Role, Tensor, TensorTable, tensor
 from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, MORE_THAN_ONE_HEAD, OWN_PROJECTIONS, Requirement
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
 # The matrices in the order of a layout: letter and role, then the key and letter of what each computes.
@@ -41,16 +41,16 @@ _J, _H, _G, _D_H, _D_V = map(Expression.symbol, ("j", "H", "G", "d_h", "d_v"))
 
 
 def fused_order(architecture: Architecture) -> FusedOrder:
-    """How the queries, keys and values of all heads lie in the layer's fused matrix; "" if there is none.
+    """How the queries, keys and values of all heads are ordered in the layer's fused matrix; "" if there is none.
 
-    With a single key/value head, head by head is the same as matrix by matrix, and counts as that.
+    With a single key/value head, "by-head" is the same as "by-matrix", and is returned as that.
     """
     order = architecture.attention_matrices[0].fused if architecture.attention_matrices else ""
     return "by-matrix" if order == "by-head" and architecture.G == 1 else order
 
 
 def chosen_head(architecture: Architecture) -> int:
-    """The number, from 0, of the query head that a sheet asks about; 0 only if there is no other.
+    """The number, from 0, of the query head that a sheet asks about; 0 only if no other can be chosen.
 
     If query heads share one of several key/value heads, it is the first that reads its key/value head, so that this is
     j·G/H in symbols, too. Preferred are, in this order, a number that is no size of the model, one that is neither
@@ -76,8 +76,8 @@ def stored_weights(architecture: Architecture, _tokens: int) -> TensorTable:
 def _table_of(specs: ParameterSpecs) -> TensorTable:
     """The matrices of a layout as they are stored: four, or two if queries, keys and values are fused; no counts.
 
-    The key of the table is "conv1d-weights" where they are stored as in × out, else "separate-weights" or
-    "fused-weights".
+    `specs` are these matrices in the order of the layout. The key of the table is "conv1d-weights" where the first is
+    stored as in × out, else "separate-weights" or "fused-weights".
     """
     kinds = _SEPARATE if len(specs) == len(_SEPARATE) else _FUSED
     tensors = (
@@ -92,9 +92,10 @@ def _table_of(specs: ParameterSpecs) -> TensorTable:
 def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
     """Yield the key/value head that head j reads, if several query heads share one of several; then dim, start, length.
 
-    They are what torch.narrow takes: for the queries of head j, the start of the keys and of the values that it reads,
-    and dim and start in the output projection. Dim is that of the features of all heads: in a weight of nn.Linear the
-    first, in the output projection the second; in a Conv1D it is the other way round.
+    Dim, start and length are what torch.narrow takes: all three for the queries of head j, then the start of the keys
+    and of the values that it reads, then dim and start in the output projection. Dim, from 0, is that of the features
+    of all heads: in a weight of nn.Linear the first, in the output projection the second; in a Conv1D (`is_conv1d`) it
+    is the other way round.
     """
     is_shared = 1 < architecture.G < architecture.H
     if is_shared:
@@ -110,29 +111,25 @@ def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
 
 
 def _starts(architecture: Architecture, kv: str) -> dict[str, tuple[Expression, str, FromParts | None]]:
-    """Where the queries of head j, and the keys and values that it reads, begin: start, formula, what it is made from.
+    """Where the queries "q" of head j begin, and the keys "k" and values "v" that it reads: start, formula, made from.
 
-    `kv` is the key/value head in a formula, "" if it is head 0, the only one.
+    Starts are counted from 0 in the matrix that holds them: the fused one, in its order, or one for each. `kv` is the
+    key/value head in a formula, "" if it is head 0, the only one. The last is by the count "kv_head"; queries have it
+    only where each group of heads follows the other.
     """
     order = fused_order(architecture)
     kv_head = _J * _G / _H if kv else ZERO
     if order == "by-head":  # the queries that share a key and a value, then these: as many such groups as key heads
-        group, queries = _H / _G * _D_H + _D_H + _D_V, _H / _G * _D_H
-        block = "({d_h} + {d_h} + {d_v})" if kv == "{j}" else "({H}/{G} · {d_h} + {d_h} + {d_v})"
-        before_key = "{d_h}" if kv == "{j}" else "{H}/{G} · {d_h}"
-        begin = f"{kv} · {block}"
+        queries, in_words = _H / _G * _D_H, "{d_h}" if kv == "{j}" else "{H}/{G} · {d_h}"
+        group, begin = queries + _D_H + _D_V, f"{kv} · ({in_words} + {{d_h}} + {{d_v}})"
+        in_group = {
+            "q": (ZERO, begin),
+            "k": (queries, f"{begin} + {in_words}"),
+            "v": (queries + _D_H, f"{begin} + {in_words} + {{d_h}}"),
+        }
         return {
-            "q": (kv_head * group, begin, FromParts(PARTS_SUM * group, ("kv_head",))),
-            "k": (
-                kv_head * group + queries,
-                f"{begin} + {before_key}",
-                FromParts(PARTS_SUM * group + queries, ("kv_head",)),
-            ),
-            "v": (
-                kv_head * group + queries + _D_H,
-                f"{begin} + {before_key} + {{d_h}}",
-                FromParts(PARTS_SUM * group + queries + _D_H, ("kv_head",)),
-            ),
+            key: (kv_head * group + offset, formula, FromParts(PARTS_SUM * group + offset, ("kv_head",)))
+            for key, (offset, formula) in in_group.items()
         }
     offsets = {"k": (ZERO, ""), "v": (ZERO, "")}
     if order:
@@ -151,7 +148,10 @@ def _index(key: str, total: Expression, formula: str = "", made_from: FromParts 
 
 
 def _with_activations(table: TensorTable) -> TensorTable:
-    """The matrices with one token's activations: each is drawn as x · Wᵀ, or as x · W where it is stored like that."""
+    """The stored matrices with the activations that each meets: it is drawn as x · Wᵀ, or as x · W in a Conv1D.
+
+    The output projection is multiplied by the context, any other matrix by the input.
+    """
     is_conv1d = table.key == _CONV1D
     weight = "i o" if is_conv1d else "o i"
     tensors = [tensor("input", "x", "N, d", "input"), tensor("context", "c", "N, H*d_v", "value")]
@@ -201,15 +201,9 @@ TOPIC = Topic(
         table.key: _SEPARATE_FIGURES if len(table.tensors) == len(_SEPARATE) else _FUSED_FIGURES for table in _TABLES
     },
     drawn_with={table.key: _with_activations(table) for table in _TABLES},
-    levels=(
-        LevelSpec(
-            "stored-weights",
-            "stored-weights",
-            after=("layer-parameters",),
-            steps=(
-                ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
-                ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
-            ),
-        ),
+    after=("layer-parameters",),
+    steps=(
+        ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
+        ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
     ),
 )

@@ -15,29 +15,12 @@ ViT predicts no token but the class of an image, from its class token.
 from __future__ import annotations
 
 from app.models.architecture import Architecture
-from app.shapes.operation import (
-    Apply,
-    Concat,
-    Convolve,
-    First,
-    Lookup,
-    Matmul,
-    Operation,
-    Reshape,
-    Slice,
-    Transpose,
-)
-from app.shapes.table import Tensor, TensorTable, learned, tensor
+from app.shapes.operation import Apply, Concat, Convolve, First, Lookup, Matmul, Reshape, Slice, Transpose
+from app.shapes.table import TensorTable, learned, tensor
 from app.topics.requirements import NEXT_TOKEN, Requirement
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 from app.topics.whole_model import WHOLE_MODEL
 from app.translation import N_
-
-
-def _ids(key: str, letter: str, shape: str, made_by: Operation | None = None) -> Tensor:
-    """Numbers of tokens in the vocabulary: those that the model reads, or those that it should predict."""
-    return tensor(key, letter, shape, "input", made_by)
-
 
 _TO_LOGITS = (
     WHOLE_MODEL["embedding"],
@@ -50,23 +33,23 @@ _TO_LOGITS = (
 TEXT_TO_LOSS = TensorTable(
     "text-to-loss",
     (
-        _ids("tokens", "t", "B, N"),
+        tensor("tokens", "t", "B, N", "input"),
         *_TO_LOGITS,
         tensor("shifted_logits", "Z_shift", "B, N - 1, V", "output", Slice("logits", "b n v -> b s v", drops="last")),
-        _ids("targets", "y", "B, N - 1", Slice("tokens", "b n -> b s", drops="first")),
+        tensor("targets", "y", "B, N - 1", "input", Slice("tokens", "b n -> b s", drops="first")),
         tensor("flat_logits", "Z_flat", "B*N - B, V", "output", Reshape("shifted_logits", "b s v -> (b s) v")),
-        _ids("flat_targets", "y_flat", "B*N - B", Reshape("targets", "b s -> (b s)")),
+        tensor("flat_targets", "y_flat", "B*N - B", "input", Reshape("targets", "b s -> (b s)")),
     ),
 )
 
 TARGET_TEXT_TO_LOSS = TensorTable(
     "target-text-to-loss",
     (
-        _ids("targets", "y", "B, N"),
-        _ids("tokens", "t", "B, N", Apply("targets", "b n -> b n", "shift_right")),
+        tensor("targets", "y", "B, N", "input"),
+        tensor("tokens", "t", "B, N", "input", Apply("targets", "b n -> b n", "shift_right")),
         *_TO_LOGITS,
         tensor("flat_logits", "Z_flat", "B*N, V", "output", Reshape("logits", "b n v -> (b n) v")),
-        _ids("flat_targets", "y_flat", "B*N", Reshape("targets", "b n -> (b n)")),
+        tensor("flat_targets", "y_flat", "B*N", "input", Reshape("targets", "b n -> (b n)")),
     ),
 )
 
@@ -76,21 +59,15 @@ SOUND_TO_LOSS = TensorTable(
     (
         tensor("sound", "X_mel", "B, bands, 2*C", "input"),
         learned("W_conv", "d, bands, 3", "input"),
-        tensor(
-            "convolved", "X_conv", "B, d, 2*C", "input", Convolve("sound W_conv", "b m t, d m k -> b d t", padding=1)
-        ),
+        tensor("convolved", "X_conv", "B, d, 2*C", "input",
+               Convolve("sound W_conv", "b m t, d m k -> b d t", padding=1)),
         learned("W_stride", "d, d, 3", "input"),
-        tensor(
-            "strided",
-            "X_half",
-            "B, d, C",
-            "input",
-            Convolve("convolved W_stride", "b c t, d c k -> b d s", stride="2", padding=1, activated=True),
-        ),
+        tensor("strided", "X_half", "B, d, C", "input",
+               Convolve("convolved W_stride", "b c t, d c k -> b d s", stride="2", padding=1, activated=True)),
         tensor("heard", "X_enc", "B, C, d", "input", Transpose("strided", "b d s -> b s d")),
         *TARGET_TEXT_TO_LOSS.tensors,
     ),
-)
+)  # fmt: skip
 
 # ViT (Dosovitskiy et al., arXiv:2010.11929, section 3.1): the matrix that embeds patches is a convolution whose steps
 # are as long as a patch.
@@ -99,38 +76,27 @@ IMAGE_TO_LOSS = TensorTable(
     (
         tensor("pixels", "X_img", "B, c, I, I", "input"),
         learned("W_patch", "d, c, p, p", "input"),
-        tensor(
-            "patches",
-            "P",
-            "B, d, n_side, n_side",
-            "input",
-            Convolve("pixels W_patch", "b c i j, d c p q -> b d h w", stride="{p}"),
-        ),
+        tensor("patches", "P", "B, d, n_side, n_side", "input",
+               Convolve("pixels W_patch", "b c i j, d c p q -> b d h w", stride="{p}")),
         tensor("flat_patches", "P_flat", "B, d, n_side*n_side", "input", Reshape("patches", "b d h w -> b d (h w)")),
         tensor("patch_tokens", "P_tok", "B, n_side*n_side, d", "input", Transpose("flat_patches", "b d n -> b n d")),
         tensor("class_tokens", "x_cls", "B, 1, d", "input"),
-        tensor(
-            "image_tokens",
-            "X",
-            "B, n_side*n_side + 1, d",
-            "input",
-            Concat("class_tokens patch_tokens", "b i d, b n d -> b m d"),
-        ),
-        tensor(
-            "final", "Y", "B, n_side*n_side + 1, d", "hidden", Apply("image_tokens", "b m d -> b m d", "{transformer}")
-        ),
+        tensor("image_tokens", "X", "B, n_side*n_side + 1, d", "input",
+               Concat("class_tokens patch_tokens", "b i d, b n d -> b m d")),
+        tensor("final", "Y", "B, n_side*n_side + 1, d", "hidden",
+               Apply("image_tokens", "b m d -> b m d", "{transformer}")),
         tensor("class_vectors", "y_cls", "B, d", "hidden", First("final", "b m d -> b d")),
         learned("classifier", "d, labels", "output", letter="W_out"),
         tensor("logits", "Z", "B, labels", "output", Matmul("class_vectors classifier", "b d, d l -> b l")),
-        _ids("classes", "y", "B"),
+        tensor("classes", "y", "B", "input"),
     ),
-)
+)  # fmt: skip
 
 
 def _has_target(architecture: Architecture, tokens: int) -> bool:
-    """Whether it predicts a next token at each position, or one of several classes of an image.
+    """Whether the model predicts one of several classes of an image or, if it reads no images, next tokens.
 
-    An encoder-decoder need only have scores over the vocabulary.
+    An encoder-decoder need only have an LM head; any other model must meet NEXT_TOKEN.
     """
     if architecture.input == "image":
         return architecture.extra.get("labels", 1) > 1
@@ -138,7 +104,7 @@ def _has_target(architecture: Architecture, tokens: int) -> bool:
 
 
 def _table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The way into the model and to its loss: of images, of sound, of a source text, or of a text alone."""
+    """The way into the model and to its loss: of images, of sound, of an encoder-decoder's text, or of a text alone."""
     by_input = {"image": IMAGE_TO_LOSS, "sound": SOUND_TO_LOSS, "text": TARGET_TEXT_TO_LOSS}
     reads_text = architecture.input == "text" and not architecture.encoder_decoder
     return TEXT_TO_LOSS if reads_text else by_input[architecture.input]
@@ -195,17 +161,11 @@ TOPIC = Topic(
             FigurePlan("deck-classes", "class_vectors", ("logits",), "decks"),
         ),
     },
-    levels=(
-        LevelSpec(
-            "text-to-loss",
-            "text-to-loss",
-            after=("whole-model",),
-            steps=(
-                ("tokens", "embedded", "logits"),
-                ("shifted_logits", "targets", "flat_logits", "flat_targets"),
-                ("sound", "convolved", "strided", "heard"),
-                ("pixels", "patches", "image_tokens", "final", "class_vectors", "logits"),
-            ),
-        ),
+    after=("whole-model",),
+    steps=(
+        ("tokens", "embedded", "logits"),
+        ("shifted_logits", "targets", "flat_logits", "flat_targets"),
+        ("sound", "convolved", "strided", "heard"),
+        ("pixels", "patches", "image_tokens", "final", "class_vectors", "logits"),
     ),
 )

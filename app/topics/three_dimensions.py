@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.models.architecture import Architecture
 from app.shapes.operation import Matmul, Repeat, Reshape, Softmax, Transpose, View
 from app.shapes.table import TensorTable, tensor
 from app.topics.attention_layer import ATTENTION_LAYER, LAYER_PROJECTIONS, LAYER_W_O
 from app.topics.requirements import PLAIN_HEAD
 from app.topics.single_head import INPUT
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 # All heads of a layer at once, as PyTorch code computes them: the heads are split off the features by view, become the
 # first dimension by transpose, and are merged into the features again at the end. Each of the G key/value heads is
@@ -45,7 +44,7 @@ GROUPED_THREE_DIMENSIONS = TensorTable(
 def without_repeat(key: str, table: TensorTable) -> TensorTable:
     """The table, under `key`, of a model with as many key/value heads as query heads, which copies none.
 
-    Repeated keys and values are left out; what was made of them is made of the originals.
+    Tensors made by Repeat are left out; what was made of them is made of the originals. G and H are `alike` in it.
     """
     original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
     others = (tensor for tensor in table.tensors if tensor.key not in original)
@@ -67,35 +66,21 @@ HEADS_FIGURES = (
 )
 
 _REPEATED = {"deck-keys": "repeated_keys", "deck-values": "repeated_values"}
-
 GROUPED_HEADS_FIGURES = tuple(
     replace(plan, results=(*plan.results, _REPEATED[plan.key])) if plan.key in _REPEATED else plan
     for plan in HEADS_FIGURES
 )
 
 
-def _heads_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    return THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS
-
-
 TOPIC = Topic(
     "three-dimensions",
     "layer",
-    _heads_table,
+    lambda architecture, _tokens: THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS,
     PLAIN_HEAD,
     masked=True,
     program="split-heads",
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
-    figures={
-        THREE_DIMENSIONS.key: HEADS_FIGURES,
-        GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES,
-    },
-    levels=(
-        LevelSpec(
-            "three-dimensions",
-            "three-dimensions",
-            after=("attention-layer",),
-            steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
-        ),
-    ),
+    figures={THREE_DIMENSIONS.key: HEADS_FIGURES, GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
+    after=("attention-layer",),
+    steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
 )

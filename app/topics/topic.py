@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -50,13 +50,13 @@ class FigurePlan:
 
     @property
     def draws_products(self) -> bool:
-        """Whether results are placed by what they are multiplied from, not merely below or next to each other."""
+        """Whether the layout places results by what they are made from: every layout but "stack" and "row"."""
         return self.layout not in ("stack", "row")
 
 
 @dataclass(frozen=True)
 class LevelSpec:
-    """One level: its topic, the levels that have to be passed before it, and its steps.
+    """One level of practice: its topic, the levels that have to be passed before it, and its steps.
 
     Each step is the rows of one short sheet: together they ask for what is new, once. A level is passed when each of
     its steps was right. If it `begins_whole`, its first sheet is a whole one, which covers the first step.
@@ -92,13 +92,18 @@ class Topic:
     answered in numbers.
     bugs: of a topic about a program with a bug, the keys of those that a worksheet may name; `build_for_bug` then gives
     the table for one of them, and `build_table` that for the first that is true of the model.
-    levels: those of practice.
+    after, steps, begins_whole: those of its level of practice, which has the topic's key; see LevelSpec. `more_levels`
+    are further levels on the topic.
     """
 
     key: str
     subject: Subject
     build_table: Callable[[Architecture, int], TensorTable]
     requires: tuple[Requirement, ...]
+    steps: tuple[Rows, ...]
+    after: tuple[str, ...] = ()
+    begins_whole: bool = False
+    more_levels: tuple[LevelSpec, ...] = ()
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False
@@ -117,10 +122,13 @@ class Topic:
     in_steps: bool = False
     bugs: tuple[str, ...] = ()
     build_for_bug: Callable[[Bug, Architecture, int], TensorTable] | None = None
-    levels: tuple[LevelSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a figure, a level or a symbol that none of the tables has."""
+        """Raise ValueError for a figure, a symbol or a level that its tables don't allow.
+
+        A figure may draw only tensors of the table that is drawn; the sides of a table may have only `symbols`; a level
+        may ask only for `rows`.
+        """
         for table in self.tables:
             drawn = self.drawn_with.get(table.key, table)
             for plan in self.figures.get(table.key, ()):
@@ -133,9 +141,17 @@ class Topic:
             if unknown := {row for step in level.steps for row in step} - self.rows:
                 raise ValueError(f"{self.key}: the level {level.key} asks for {min(unknown)}, which no table has")
 
+    @property
+    def levels(self) -> tuple[LevelSpec, ...]:
+        """The levels of practice on the topic: the one with its key, then `more_levels`."""
+        return (LevelSpec(self.key, self.key, self.after, self.steps, self.begins_whole), *self.more_levels)
+
     @cached_property
     def boxes(self) -> frozenset[str]:
-        """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'."""
+        """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'.
+
+        They are those of all `tables`, and one for each of `counts`.
+        """
         entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
@@ -150,3 +166,12 @@ class Topic:
         """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
         batch = ["B"] if self.batched else []
         return MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
+
+
+def first_free(choices: Sequence[int], place: int, taken: Collection[int]) -> int:
+    """The first of `choices` from `place` on that is not in `taken`; places, from 0, go around in a circle.
+
+    If all are taken, it is the one at `place`.
+    """
+    in_order = [choices[(place + step) % len(choices)] for step in range(len(choices))]
+    return next((choice for choice in in_order if choice not in taken), in_order[0])

@@ -7,15 +7,9 @@ from dataclasses import replace
 from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Gate, LastRow, Lookup, Matmul, Residual
 from app.shapes.table import Tensor, TensorTable, learned, tensor
-from app.topics.requirements import (
-    LAYERS_OF_ONE_SHAPE,
-    NEXT_TOKEN,
-    NO_EXPERTS,
-    NORMS_BEFORE_BLOCKS,
-    PLAIN_SUMS,
-)
+from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NEXT_TOKEN, NO_EXPERTS, NORMS_BEFORE_BLOCKS, PLAIN_SUMS
 from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 # The matrices of a feed-forward block; only a gated one has W_gate.
 W_GATE = learned("W_gate", "d, d_ff", "hidden")
@@ -87,7 +81,7 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
-    """The whole model, and rotary angles if RoPE rotates at least one pair of numbers."""
+    """The whole model, with the tensor of rotary angles at its end if RoPE rotates whole pairs of numbers."""
     table = whole_model_table(architecture)
     if not rotates_pairs(architecture, tokens):
         return table
@@ -113,12 +107,6 @@ TOPIC = Topic(
             *_AFTER_FEED_FORWARD,
         ),
     },
-    levels=(
-        LevelSpec(
-            "whole-model",
-            "whole-model",
-            after=("single-head",),
-            steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
-        ),
-    ),
+    after=("single-head",),
+    steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
 )
