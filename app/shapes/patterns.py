@@ -65,7 +65,7 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
 
 
 def _sides(text: str) -> list[_Side]:
-    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)', and () for a 1 outside brackets.
+    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)'. A 1 has no axis: () alone, nothing in brackets.
 
     Raises CannotReadError: "pattern-brackets" if they are empty, nested, or lack their other half; "pattern-sign" for
     any other sign, and for an ellipsis in brackets or a second one.
@@ -82,7 +82,7 @@ def _sides(text: str) -> list[_Side]:
             case "(" if group is None:
                 group = list[str]()
             case ")" if group:
-                sides.append(tuple(group))
+                sides.append(tuple(axis for axis in group if axis != "1"))
                 group = None
             case "(" | ")":
                 raise CannotReadError("pattern-brackets")

@@ -114,6 +114,17 @@ def test_axes_that_are_never_apart_count_as_one() -> None:
     assert read[0] == read[1] != read[2]
 
 
+def test_a_1_in_brackets_is_no_axis() -> None:
+    """As in einops: `(1 h)` is h, and `(1)` a side of length 1."""
+    features = small(2, 3, 20)
+    in_brackets = "b n (h 1 e) -> b (1 h) n e"
+    assert torch.equal(rearrange(features, in_brackets, h=4), rearrange(features, SPLIT, h=4))
+    assert read_pattern(in_brackets, (3,), takes_groups=True) == read_pattern(SPLIT, (3,), takes_groups=True)
+    alone, plain = "b n d -> b n (1) d", "b n d -> b n 1 d"
+    assert torch.equal(rearrange(features, alone), rearrange(features, plain))
+    assert read_pattern(alone, (3,), takes_groups=True) == read_pattern(plain, (3,), takes_groups=True)
+
+
 @pytest.mark.parametrize(
     ("typed", "reason"),
     [

@@ -110,7 +110,6 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
         "parameter_inventory: _TABLES[spec.part]": ("token-embedding", "position-table", "type-table"),
         "parameter_inventory: a.norm": get_args(NormKind),
         "parameter_inventory: letter": "qkvo",
-        "parameter_inventory: part.replace('_', '-')": ("pooler", "head-transform"),
         "parameter_inventory: _number_of_norms(rest)": "1234",
         "parameter_inventory: _number_of_norms(first[0])": "1",
         "parameter_inventory: f'{key}-{biases}'": [
