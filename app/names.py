@@ -81,7 +81,9 @@ def name_key(name: str) -> str:
 
 
 def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Return the names of people given by name and number: with the number where several have the same name.
+    """Return the names of people given by name and number, in order: with the number where several have the same name.
+
+    The same name is one with the same `name_key`. Somebody without a number gets the name alone.
 
     Example:
         distinct_names([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])
