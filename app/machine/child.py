@@ -99,9 +99,10 @@ class WarmChild:
     ) -> Message:
         """Send a job to the child and return its answer; blocks, also while other threads use the child.
 
-        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_progress` gets the content of
-        each progress message. `on_tick` is called every TICK_S, while a child starts, too; what it raises kills the
-        child and is passed on. Raises ChildTooSlow, ChildTooLarge and ChildLost.
+        Starts a child if none lives; `time_limit_s` does not count its start. `on_progress` gets the content of each
+        progress message. `on_tick` is called every TICK_S, while a child starts, too; what either raises kills the
+        child and is passed on. Afterwards a timer starts that ends the child when idle, if it may be kept (`_rest`).
+        Raises ChildTooSlow, ChildTooLarge and ChildLost; each leaves no child.
         """
         with self._lock:
             if self._idle_timer:
@@ -128,7 +129,10 @@ class WarmChild:
             self._kill()
 
     def _rest(self) -> None:
-        """Start the timer that ends an idle child; end it now if it may not be kept, or has grown too large."""
+        """Start the timer that ends the idle child, if there is one.
+
+        It is killed now instead if `idle_limit_s` is 0, or if it takes more memory than `kept_memory` (None: any).
+        """
         if self._running is None:
             return
         too_large = self.kept_memory is not None and memory_of(self._running.process.pid) > self.kept_memory
@@ -166,7 +170,9 @@ class WarmChild:
         raise ChildLost
 
     def _start(self) -> _Running:
-        """Start a child, without waiting until it is ready."""
+        """Start a child as a new Python process, without waiting until it is ready; on Linux, it gets idle time only if
+        that was asked for.
+        """
         context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
         ours, theirs = context.Pipe()
         process = context.Process(target=self._serve, args=(theirs,), name=self._name, daemon=True)
@@ -192,7 +198,11 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Wait for the child's answer, watching its time and memory; whatever this raises, the child was killed."""
+        """Wait for the child's next message that is not "progress", and return it.
+
+        Raises ChildTooSlow after `limit_s`, ChildTooLarge if it takes more than `memory_limit` (None: any), ChildLost
+        if it ends, and what the callbacks raise: see `ask`. Whatever it raises, the child has been killed.
+        """
         ends_at = time.monotonic() + limit_s
         try:
             while True:

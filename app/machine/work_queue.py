@@ -58,7 +58,8 @@ class WorkQueue:
     def turn(self, client: Client, wait: Callable[[], object] = lambda: None) -> Iterator[None]:
         """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait.
 
-        `wait` is called again and again while others work. What it raises ends the waiting.
+        `wait` is called every LOOK_S while others go first: whoever works and, for a visitor, members who wait. What it
+        raises ends the waiting.
         """
         with self._changed:
             self._take_place(client)
