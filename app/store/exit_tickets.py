@@ -98,7 +98,10 @@ class ExitTickets(QueryBase):
         return True
 
     def held(self, activity_id: int) -> HeldTickets:
-        """How many anonymous tickets are not shown yet, those that another key has sealed counted as locked."""
+        """The anonymous tickets that are not shown yet, counted: sealed with this key, and with another ("locked").
+
+        Also whether anonymous answers are shown already.
+        """
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
         counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
         shown = sa.exists().where(*_anonymous_in(activity_id)).label("shown")
@@ -152,7 +155,7 @@ class ExitTickets(QueryBase):
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:
-        """The answers of the sealed tickets of an activity, by id; without those that another key has sealed."""
+        """The answers of the sealed tickets of an activity, by id; those that another key has sealed are left out."""
         query = sa.select(sealed_tickets.c.id, sealed_tickets.c.sealed)
         tickets = dict[str, Answers]()
         for row in connection.execute(query.where(sealed_tickets.c.activity_id == activity_id)):
@@ -192,7 +195,10 @@ class ExitTickets(QueryBase):
         return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
 
     def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of these answers."""
+        """Set `starred`, `follow_up` or `hidden` of answers, as `marks` say; False if the activity has none of them.
+
+        Ids of other activities' answers are ignored.
+        """
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 

@@ -75,9 +75,9 @@ class Grades(QueryBase):
     """Queries on the points of a course."""
 
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt of every student, or of this one, on every sheet key of these activities.
+        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order.
 
-        A worksheet that was revised has a sheet key for each version.
+        It is the last whether it was handed in or not. A worksheet that was revised has a sheet key for each version.
         """
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)

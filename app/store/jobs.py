@@ -71,7 +71,7 @@ class JobTable(QueryBase):
         memory_bytes: int = 0,
         runner: Runner | None = None,
     ) -> Job:
-        """Store a new job in its client's next turn; raises JobRefusedError if `limits` are reached.
+        """Store a new job in its client's next turn, and return it; raises JobRefusedError if `limits` are reached.
 
         The reason is "full" if too many jobs of the kind wait or are at work, in all or, for a visitor, of visitors;
         else "yours" if too many of this client do; else "hourly" if this client has queued too many within an hour. A
@@ -100,6 +100,7 @@ class JobTable(QueryBase):
         ).where(*own)
 
         def within(connection: sa.Connection) -> Job:
+            """Under the lock of the queue, check the limits, call `along`, insert the job, and return it."""
             self._lock_queue(connection, kind)
             total, visitors, waiting, at_work = connection.execute(of_all).one()
             mine, hourly, own_turn, turn = connection.execute(of_client).one()
@@ -139,7 +140,7 @@ class JobTable(QueryBase):
         return _job(row) if row else None
 
     def overdue(self) -> Sequence[Job]:
-        """The jobs that wait and were queued more than OVERDUE_AFTER ago, 200 at most, the first queued first.
+        """The jobs that wait and were queued more than OVERDUE_AFTER ago, the first queued first, 200 at most.
 
         A job whose process fell silent counts as waiting.
         """
@@ -178,6 +179,7 @@ class JobTable(QueryBase):
         lost = {"ending": "lost", "is_working": False, "heard_at": self._time()}
 
         def within(connection: sa.Connection) -> Claimed | None:
+            """Under the lock of the queue, start the first job, after storing of those before it that they are lost."""
             self._lock_queue(connection, kind)
             while row := connection.execute(first).one_or_none():
                 if row.is_working and row.attempt >= MAX_ATTEMPTS:
@@ -225,15 +227,11 @@ class JobTable(QueryBase):
         self._listening = None
 
     def beat(self, job: Job, done: int, total: int) -> bool:
-        """Store a sign of life and the progress; False, and nothing is stored, if the job has ended or was started
-        again.
-        """
+        """Store a sign of life and the progress; False, and nothing is stored, if it has ended or was started again."""
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a member's job of the same kind, which the runner could do, was queued over GIVES_WAY_AFTER ago and
-        waits.
-        """
+        """Whether a member's job of this kind that the runner can do waits, and was queued over GIVES_WAY_AFTER ago."""
         waits = sa.exists().where(
             jobs.c.kind == job.kind,
             _OPEN,
@@ -267,10 +265,10 @@ class JobTable(QueryBase):
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """Store each whole piece of a result in its own transaction; then the rest, or what a function stores, with the
-        ending.
+        """Store all but the last piece of a result, each in a transaction of its own; in one more, the rest or what a
+        function stores, the ending, and one job more for its runner.
 
-        Of a job that has ended meanwhile nothing is stored: one that was deleted has no sentence any more.
+        Whenever the job is found to have ended or to have been started again, nothing more is stored.
         """
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
@@ -283,6 +281,7 @@ class JobTable(QueryBase):
         done_by = sa.update(runners).where(runners.c.name == job.runner)
 
         def within(_connection: sa.Connection) -> None:
+            """Store the ending, then the rest of the result; nothing, if the job is not at work by this start."""
             if not self._update(job, heard_at=self._time(), **ended):
                 return
             if rest:
@@ -322,6 +321,7 @@ class JobTable(QueryBase):
         own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
 
         def within(connection: sa.Connection) -> bool:
+            """End the job under the lock of the queue; of one never started, move its client's later jobs up."""
             self._lock_queue(connection, job.kind)
             row = connection.execute(end).one_or_none()
             if row and row.started_at is None:
@@ -344,6 +344,7 @@ class JobTable(QueryBase):
         retried = sa.update(jobs).where(jobs.c.id == job.id, ~jobs.c.key.startswith(_FORGOTTEN), *failed)
 
         def within(connection: sa.Connection) -> bool:
+            """Queue the job again, clear the problem of its run, if any, and tell runners; False if it may not be."""
             if not connection.execute(retried.values(again)).rowcount:
                 return False
             connection.execute(sa.update(runs).where(runs.c.id == job.key).values(problem=None))
@@ -465,9 +466,7 @@ class JobTable(QueryBase):
         )
 
     def _lock_queue(self, connection: sa.Connection, kind: JobKind) -> None:
-        """Hold the queue of a kind until the transaction ends; nothing to do with SQLite, which has one writer at a
-        time.
-        """
+        """Hold the queue of a kind until the transaction ends; SQLite, with one writer at a time, needs no lock."""
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK, sa.func.hashtext(kind))))
 
@@ -477,7 +476,9 @@ class JobTable(QueryBase):
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
     def _without_content(self) -> dict[str, Any]:
-        """The values of a job's row without what was typed, which a problem may quote, and with a random key."""
+        """The columns of a job without what was typed, which a problem may quote, and with a random key in place of its
+        own, by which nobody finds it.
+        """
         sqlite, postgresql = (
             sa.func.hex(sa.func.randomblob(16)),
             sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text)),

@@ -63,7 +63,7 @@ class People(QueryBase):
         return self._fetch_one(query) is not None
 
     def find_teacher(self, email: str) -> Teacher | None:
-        """The teacher with this e-mail address, in upper or lower case; None if there is none."""
+        """The teacher with this e-mail address, whatever its case; None if there is none."""
         row = self._fetch_one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
         return from_row(Teacher, row) if row else None
 
@@ -187,7 +187,7 @@ class People(QueryBase):
         connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now()))
 
     def _put_on_staff(self, connection: sa.Connection, course_id: int, teacher_id: int, role: Role) -> None:
-        """Give a teacher a role in a course; an instructor stays one, even when invited as an assistant."""
+        """Give a teacher a role in a course, in place of any other; an instructor stays one, whatever `role` is."""
         row = {"course_id": course_id, "teacher_id": teacher_id, "role": role}
         key, lower = [staff.c.course_id, staff.c.teacher_id], staff.c.role != "instructor"
         insert = self._insert_into(staff).values(row)

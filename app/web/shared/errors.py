@@ -295,7 +295,7 @@ def _log_failure(failure: Failure, error: Exception) -> None:
     at = time.monotonic()
     if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
         _last_logged[failure] = at
-        log.error("%s (%s)", failure.status, type(error).__name__)
+        log.error("%s (%s)", failure.value, type(error).__name__)
 
 
 async def _client_disconnected(request: Request, error: Exception) -> Response:
