@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,17 +17,26 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
 
 
-@dataclass(frozen=True)
 class Meters:
     """Every number that is kept."""
 
-    requests: Any
-    request_seconds: Any
-    saves: Any
-    queue: Any
-    job_seconds: Any
-    database_seconds: Any
-    failures: Any
+    def __init__(self) -> None:
+        """Register the numbers with prometheus_client, which allows that once in a process."""
+        from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
+
+        self.requests = Counter("shapes_requests", "Requests answered.", ("method", "route", "status"))
+        self.request_seconds = Histogram(
+            "shapes_request_seconds", "Time to answer a request.", ("route",), buckets=SECONDS
+        )
+        self.saves = Counter("shapes_saves", "Saves of a sheet that were acknowledged.", ("place",))
+        self.queue = Gauge("shapes_queue", "Requests that work or wait in threads of a kind.", ("kind", "state"),
+                           multiprocess_mode="livesum")  # fmt: skip
+        self.job_seconds = Histogram("shapes_job_seconds", "Time of a run or a print job, waiting included.",
+                                     ("kind", "outcome"), buckets=SECONDS)  # fmt: skip
+        self.database_seconds = Histogram(
+            "shapes_database_seconds", "Time of a statement or a commit.", ("kind",), buckets=SECONDS
+        )
+        self.failures = Counter("shapes_failures", "Bugs, and outages of what the app depends on.", ("kind",))
 
 
 _meters: Meters | None = None
@@ -48,21 +56,8 @@ def switch_on(folder: Path) -> None:
 def join() -> None:
     """Keep numbers in this process too, if it or a process above it has called `switch_on`; once is enough."""
     global _meters
-    if FOLDER_VARIABLE not in os.environ or _meters:
-        return
-    from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
-
-    _meters = Meters(
-        Counter("shapes_requests", "Requests answered.", ("method", "route", "status")),
-        Histogram("shapes_request_seconds", "Time to answer a request.", ("route",), buckets=SECONDS),
-        Counter("shapes_saves", "Saves of a sheet that were acknowledged.", ("place",)),
-        Gauge("shapes_queue", "Requests that work or wait in threads of a kind.", ("kind", "state"),
-              multiprocess_mode="livesum"),
-        Histogram("shapes_job_seconds", "Time of a run or a print job, waiting included.", ("kind", "outcome"),
-                  buckets=SECONDS),
-        Histogram("shapes_database_seconds", "Time of a statement or a commit.", ("kind",), buckets=SECONDS),
-        Counter("shapes_failures", "Bugs, and outages of what the app depends on.", ("kind",)),
-    )  # fmt: skip
+    if FOLDER_VARIABLE in os.environ and _meters is None:
+        _meters = Meters()
 
 
 def meters() -> Meters | None:

@@ -64,7 +64,7 @@ def clean_line(text: str, longest: int | None = None) -> str:
         text = _UNSEEN.sub("", text)
     words = text.split()
     if not text.isprintable():
-        words = ["".join(filter(_is_kept, word)).strip(JOINERS) for word in words]
+        words = ["".join(c for c in word if c.isprintable() or c in JOINERS).strip(JOINERS) for word in words]
     line = normal_form("NFC", " ".join(filter(None, words)))
     return line[:longest].strip(f" {JOINERS}")
 
@@ -91,8 +91,3 @@ def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
     """
     count = Counter(name_key(name) for name, _ in people)
     return [f"{name} ({number})" if number and count[name_key(name)] > 1 else name for name, number in people]
-
-
-def _is_kept(char: str) -> bool:
-    """Tell whether a character can stand in a cleaned line; spaces have been dealt with before."""
-    return char.isprintable() or char in JOINERS

@@ -77,6 +77,7 @@ class WarmChild:
         kept_memory: int | None = None,
         idle_time_only: bool = False,
     ) -> None:
+        """No child is started before the first `ask`; `name` is the process's, and in the log."""
         self._name, self._serve = name, serve
         self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
         self._start_limit_s, self._idle_time_only = start_limit_s, idle_time_only
@@ -164,9 +165,12 @@ class WarmChild:
             elif not self._closed:
                 self._rests_until = time.monotonic() + REST_AFTER_FAILED_STARTS_S
                 count_failure("child")
-                log.error("the %s process ended with exit code %s before it was ready, %s times; next try in %s s%s",
+                reason = "the lines above are what it wrote"
+                if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
+                    reason = "a program that was read from standard input cannot start any"
+                log.error("the %s process ended with exit code %s before it was ready, %s times; next try in %s s: %s",
                           self._name, running.process.exitcode, MAX_STARTS, REST_AFTER_FAILED_STARTS_S,
-                          _reason_not_to_start())  # fmt: skip
+                          reason)  # fmt: skip
         raise ChildLost
 
     def _start(self) -> _Running:
@@ -262,13 +266,6 @@ def _leave_a_core() -> int:
         return len(others)
     except (OSError, AttributeError):  # only Linux has it
         return max(1, (os.cpu_count() or 2) - 1)
-
-
-def _reason_not_to_start() -> str:
-    """The end of a log line: that a program read from standard input cannot start children, or to look above."""
-    if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
-        return ": a program that was read from standard input cannot start any"
-    return ": the lines above are what it wrote"
 
 
 def memory_of(process_id: int | None) -> int:

@@ -30,6 +30,7 @@ class Housekeeper:
     """
 
     def __init__(self, folder: Path, often: Callable[[], object], daily: Callable[[], object]) -> None:
+        """Nothing is done before `start` or `tidy`."""
         self._often, self._daily = often, daily
         self._turn, self._done = MachineTurn(folder / "housekeeping"), folder / "housekeeping-done"
         self._stopped = threading.Event()

@@ -235,6 +235,7 @@ class Task:
     def __init__(
         self, rows: JobRows, runner: Runner, job: Job, arguments: Mapping[str, Any], is_closed: Callable[[], bool]
     ) -> None:
+        """`job` has just been started on `runner`; `is_closed` says whether this process is closing."""
         self.job, self.arguments = job, arguments
         self.gives_way = False
         self._rows, self._runner, self._is_closed = rows, runner, is_closed
@@ -284,6 +285,7 @@ class Jobs:
     """
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
+        """Nothing is done before `start`, `submit` or `find`; `add_kind` says what jobs there are."""
         self.rows, self._closed = rows, threading.Event()
         self._here = runner  # which operators see, even if it does no jobs
         self._runner = runner if runner and runner.kinds else None

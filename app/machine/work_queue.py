@@ -43,6 +43,7 @@ class WorkQueue:
     """
 
     def __init__(self, places: int, *, reserved: int, of_visitor: int) -> None:
+        """Visitors as a whole, and each member, get one place at least."""
         self._places, self._for_visitors = places, max(1, places - reserved)
         self._of_visitor, self._of_member = of_visitor, max(1, places // 2)
         self._changed = threading.Condition()

@@ -149,7 +149,9 @@ class ExitTickets(QueryBase):
                 return  # also where another process has just mixed them
             mixed = [self._new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
             if not leave:
-                mixed += self._take_anonymous(connection, activity_id)
+                earlier = sa.select(*columns(ticket_answers, TicketAnswer)).where(*_anonymous_in(activity_id))
+                mixed += [from_row(TicketAnswer, row) for row in connection.execute(earlier)]
+                connection.execute(sa.delete(ticket_answers).where(*_anonymous_in(activity_id)))
             secrets.SystemRandom().shuffle(mixed)
             self._insert_answers(connection, activity_id, [replace(each, id=secrets.token_hex(32)) for each in mixed])
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
@@ -164,14 +166,6 @@ class ExitTickets(QueryBase):
             except UnsealError:
                 continue
         return tickets
-
-    def _take_anonymous(self, connection: sa.Connection, activity_id: int) -> list[TicketAnswer]:
-        """Delete the anonymous answers of an activity and return them, to be written again."""
-        these = _anonymous_in(activity_id)
-        query = sa.select(*columns(ticket_answers, TicketAnswer)).where(*these)
-        taken = [from_row(TicketAnswer, row) for row in connection.execute(query)]
-        connection.execute(sa.delete(ticket_answers).where(*these))
-        return taken
 
     def _insert_answers(self, connection: sa.Connection, activity_id: int, answers: Sequence[TicketAnswer]) -> None:
         """Insert answers in this order; one whose id is there already is skipped."""

@@ -45,6 +45,7 @@ class JobTable(QueryBase):
     """
 
     def __init__(self, database: OpenDatabase) -> None:
+        """Build the queries of single jobs; the connection that listens for jobs is opened by `await_job`."""
         super().__init__(database)
         self._is_postgresql = self.engine.dialect.name == "postgresql"
         # Built once: every page of a job asks it each second, and building it takes longer than the answer.

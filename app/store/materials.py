@@ -140,10 +140,6 @@ class Materials(QueryBase):
 
     # Lists: by title, those that were removed left out
 
-    def of_teacher(self, teacher: Teacher) -> tuple[Material, ...]:
-        """The materials that are a teacher's own and no course's."""
-        return self._all(materials.c.teacher_id == teacher.id)
-
     def of_course(self, course: Course) -> tuple[Material, ...]:
         """The materials of a course."""
         return self._all(materials.c.course_id == course.id)

@@ -116,6 +116,7 @@ class SharedCommits:
     """
 
     def __init__(self, engine: sa.Engine) -> None:
+        """`engine` is that of an SQLite database; nothing waits yet."""
         self._engine, self.lock = engine, WriteLock(engine.url.database)
         self._mutex = threading.Lock()  # held for the two fields below, never while the database works
         self._waiting: list[_Write] = []
@@ -139,7 +140,11 @@ class SharedCommits:
         return write.result
 
     def _wait_for(self, write: _Write) -> None:
-        """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time."""
+        """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time.
+
+        A write that waits in the queue for WRITE_LOCK_TIMEOUT_S leaves it. One that a leader has taken by then may be
+        stored yet, and is waited for twice as long again.
+        """
         if write.woken.wait(WRITE_LOCK_TIMEOUT_S):
             return
         with self._mutex:
@@ -151,9 +156,9 @@ class SharedCommits:
             raise sa.exc.TimeoutError
 
     def _lead(self, leader: _Write) -> None:
-        """Commit all that waits as soon as nobody else writes; then let the next waiting write lead, if any.
+        """Commit all that waits as soon as the lock is free, and wake its threads; then let the next write lead.
 
-        `leader` is the write of this thread; it leaves the queue if the lock cannot be had.
+        `leader` is the write of this thread. If the lock cannot be had, it leaves the queue: TimeoutError is raised.
         """
         batch = list[_Write]()
         try:
@@ -173,7 +178,10 @@ class SharedCommits:
                 write.woken.set()
 
     def _commit(self, batch: Sequence[_Write]) -> None:
-        """Commit these writes together, or each alone if one of them fails; every one is done afterwards."""
+        """Commit these writes together, or each alone if one of them fails; every one is done afterwards.
+
+        Each then has its result or its error. All have the same error if the transaction could not begin.
+        """
         begun = False
         try:
             with self._engine.begin() as connection:
@@ -265,6 +273,11 @@ class QueryBase:
                 return work(connection)
 
         def within(connection: sa.Connection) -> tuple[Result | None, Exception | None]:
+            """Do the work in a savepoint of a shared transaction, as the current one of this thread.
+
+            Returns its result and None or, if it raises, None and the error, after a rollback to the savepoint. An
+            SQLAlchemyError is raised, so that the transaction is rolled back and each write is tried alone.
+            """
             outer = _CURRENT.set((self.engine, connection))
             savepoint = connection.begin_nested()
             try:
