@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,8 @@ def _list_models(parsed: argparse.Namespace) -> None:
 def _show_shapes(parsed: argparse.Namespace) -> None:
     """Print the shapes of each given model for inputs of --tokens: as tables, or one line of JSON for each model.
 
-    Raises InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are
-    printed.
+    Without --tokens they are as many as the model always takes, else 100, or fewer if it cannot take as many. Raises
+    InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are printed.
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
@@ -81,8 +82,8 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
 def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None:
     """Print a heading, the sizes that the model has, then one titled table of shapes for each part that it has.
 
-    `described` is the result of `shapes_json.shapes`. The parts are one head, one layer, a decode step, cross attention
-    and the whole model, in this order.
+    `described` is the result of `shapes_json.shapes`. The parts are in the order of PART_TITLES; values of a part that
+    are no shapes are left out.
     """
     heading = _("{model} ({family}), {tokens} tokens")
     print(heading.format(model=architecture.name, family=described["family"], tokens=described["tokens"]))
@@ -145,18 +146,10 @@ def architecture_named(name: str) -> Architecture:
     if name in models:
         return models[name].architecture
     path = Path(name)
-    if not _is_file(path):
+    if not os.path.isfile(path):  # False also for a text that cannot be a path, such as a very long one
         if repository_name(name) and not name.endswith(".json"):
             settings = read_settings()
             return build_architecture(fetch_config(name, settings.data_dir / "hub", allowed=settings.hub), name)
         problem = _("There is no model or file “{name}”. Models: {models}.")
         raise InputError(problem.format(name=name[:60], models=", ".join(models)))
     return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)
-
-
-def _is_file(path: Path) -> bool:
-    """Whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
-    try:
-        return path.is_file()
-    except OSError:  # such as a name that is too long for any file
-        return False

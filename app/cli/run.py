@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -152,7 +153,7 @@ def _open(source: str, layer: int | None) -> Checkpoint:
     is none of these, or a Hub name if the settings do not allow the Hub.
     """
     path, hub_name, settings = Path(source), repository_name(source), read_settings()
-    if source == SMOLLM2 or _exists(path):
+    if source == SMOLLM2 or os.path.exists(path):  # False for a text that cannot be a path
         return open_checkpoint(source, [Path(path.absolute().anchor)])
     if hub_name is None or not settings.hub:
         raise InputError(_("There is no file or folder “{name}”.").format(name=source[-60:]))
@@ -161,16 +162,10 @@ def _open(source: str, layer: int | None) -> Checkpoint:
     return open_checkpoint(fetched, [cache])
 
 
-def _exists(path: Path) -> bool:
-    """Whether the path leads to something; False also for a text that cannot be a path."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _progress(sentence: str) -> Callable[[int, int], None]:
-    """A report of progress: it writes a sentence over the one before on standard error, if that is a terminal."""
+    """A function that reports progress: it writes `sentence`, with {done} and {total}, over the last line on standard
+    error, and ends the line once all is done. It writes nothing for a total of 0, or if that is no terminal.
+    """
 
     def report(done: int, total: int) -> None:
         if total and sys.stderr.isatty():
@@ -191,7 +186,10 @@ def _save(real_head: RealHead, path: Path) -> None:
 
 
 def _print_real_head(real_head: RealHead) -> None:
-    """Print a heading, the tokens, each parameter as stored and as used, the shapes, and rows' strongest keys."""
+    """Print a heading, whether the weights are quantized, the tokens, and three tables.
+
+    They have the parameters as stored and as used, the shapes of the tensors, and the last tokens' strongest keys.
+    """
     heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
     print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
     device = _("{tokens} tokens, on {device_name} in {dtype}")
@@ -209,7 +207,11 @@ def _print_real_head(real_head: RealHead) -> None:
 
 
 def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
-    """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'."""
+    """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'.
+
+    The fifth cell says which part of the stored tensor is the head's ("all", or rows, columns or numbers), then what
+    its note says, then whether it is transposed. The last has the shape `used`; if that is empty, the part's length.
+    """
     last, is_whole = part.start + part.length - 1, part.length == part.stored.shape[part.dim]
     kind = _("columns {first} to {last}") if part.dim else _("rows {first} to {last}")
     if len(part.stored.shape) == 1:

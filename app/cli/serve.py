@@ -153,7 +153,7 @@ def start_metrics(settings: Settings, folder: Path) -> None:
 
 
 def _shown_host(host: str) -> str:
-    """A host as it is written in a URL: "::1" as "[::1]", and one that means every interface as localhost."""
+    """A host as it is written in a URL: "::1" as "[::1]", and "0.0.0.0" and "::" (every interface) as "localhost"."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return "localhost"
     return f"[{host}]" if ":" in host else host
@@ -163,8 +163,9 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
     That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
-    one; the right time, if it is not the database's; and an update, if a newer version has changed the tables. While no
-    teacher has an account, also make and print a link that creates the first one.
+    one; the right time, if the clock differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and an update, if
+    a newer version has changed the tables. While no teacher has a password, also make and print a one-time link that
+    creates the first account.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:

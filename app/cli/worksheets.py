@@ -102,7 +102,9 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 def _print_variant(variant: Variant, key: bool) -> None:
     """Print the sheet as text, each box as "____" or, if `key`, as its number and symbols: "100 = N".
 
-    Below it, a line for each pair of misconceptions with the same answers on this sheet, of which "right" may be one.
+    In this order: title and code, the sentences above the table, the program if there is one, the table, the questions
+    (those of CHECKED_FIRST only if `key`), the footnote, and a line for each pair of misconceptions with the same
+    answers on this sheet, of which "right" may be one.
     """
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
@@ -153,7 +155,11 @@ def _cell_text(cell: str | bool) -> str:
 
 
 def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
-    """Print those of the rows that are questions: name, code, and options or boxes; if `key`, the answer."""
+    """Print those of the rows that are questions: name, answer if `key`, code if any, and what can be answered.
+
+    That is the numbered options of a choice, or the boxes of a question with several, which `key` leaves out; nothing
+    for other questions.
+    """
     for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
         print(f"\n{row.name}" + (f" {answer_in_words(variant, row.key)}" if key else ""))
@@ -203,7 +209,11 @@ def _answers(name: str) -> dict[str, str]:
 
 
 def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
-    """Print marks with 40 characters of each answer, score, diagnosis if any, and a hint that does not repeat it."""
+    """Print a table of marks with 40 characters of each answer, the score, the diagnosis and the hint, if any.
+
+    A hint with the message of the diagnosis is left out. If the sheet is not all right but an answer could be read, the
+    questions of CHECKED_FIRST follow.
+    """
     print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(_("{score} of {best}").format(score=report.score, best=report.out_of))
     if report.diagnosis:
@@ -301,14 +311,18 @@ def _print_sentences(library: Library, *, as_json: bool) -> None:
 
 
 def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
-    """Yield (kind, sentence) for each sentence of a sheet, such as ("nudges", "queries.rows: …"), title first.
+    """Yield (kind, sentence) for each sentence of a sheet, such as ("single-head: nudges", "queries.rows: …").
 
+    In this order: the title, the sentences around the table, names of rows and their formulas, nudges of boxes, what is
+    said about the misconceptions that the sheet can show, descriptions of drawings without the shapes, and captions.
     Headings, labels and the author's introduction are left out.
     """
     text, topic = variant.text, variant.worksheet.topic
     yield "titles", text.title
     paragraphs = (text.description, text.asides, text.task, *text.assumptions, text.footnote or "")
-    yield from ((f"{topic}: description", sentence) for sentence in _split(" ".join(paragraphs)))
+    # Cut at a space between ".", "?" or ")" and a capital or "(".
+    for sentence in re.split(r"(?<=[.?)]) (?=[A-Z(])", " ".join(paragraphs)):
+        yield f"{topic}: description", sentence
     for row in variant.rows:
         yield f"{topic}: rows", f"{row.name} ({row.note})" if row.note else row.name
         if formula := write_formula(variant, row.key):
@@ -322,8 +336,3 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     for figure in draw_figures(variant, variant.problem.answers):
         yield "drawings", figure.alt_text.rpartition(". ")[0]  # without the shapes
         yield from (("captions", caption) for caption in (*figure.explanations, *figure.captions))
-
-
-def _split(text: str) -> list[str]:
-    """The sentences of a text: cut at a space between ".", "?" or ")" and a capital or "("."""
-    return re.split(r"(?<=[.?)]) (?=[A-Z(])", text)
