@@ -70,18 +70,25 @@ def create_app(
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
     store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
     limits = RateLimits(settings.processes)
-    printer = printer or HandoutPrinter(settings.data_dir, tickets)
+    runner = runner or HeadRunner(
+        idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
+        turn=MachineTurn(settings.data_dir / "turns" / "runs"),  # which the workers of this machine take
+        memory_share=SHARE_OF_VISITORS,
+        checkpoint_folders=settings.weight_folders,
+    )
+    # No mail without a public address, since a link may not go where a request says it came from.
+    sends_mail = settings.smtp and settings.address
     services = Services(
         settings,
         libraries,
         store,
-        runner or _runner(settings),
-        printer,
+        runner,
+        printer or HandoutPrinter(settings.data_dir, tickets),
         Jobs(store.jobs, web_runner(settings.data_dir, leaves_jobs=settings.runners)),
         tickets,
         limits,
         storage=StorageBudget(settings.processes),
-        mail=_mail(settings),
+        mail=Mail(read_server(settings.smtp), read_sender(settings.smtp_from)) if sends_mail else None,
         closing_interval_s=closing_interval_s,
     )
 
@@ -167,27 +174,3 @@ def find_routers() -> list[APIRouter]:
     )
     routers = (getattr(importlib.import_module(name), "router", None) for name in names)
     return [router for router in routers if router is not None]
-
-
-def _runner(settings: Settings) -> HeadRunner:
-    """The runner of heads of one worker, which may use the checkpoints in the settings' folders.
-
-    The workers of a machine take turns, by a lock in the data folder. An idle child process is kept for
-    RUNNER_IDLE_LIMIT_S divided by the number of workers, and may take SHARE_OF_VISITORS of the free memory.
-    """
-    return HeadRunner(
-        idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
-        turn=MachineTurn(settings.data_dir / "turns" / "runs"),
-        memory_share=SHARE_OF_VISITORS,
-        checkpoint_folders=settings.weight_folders,
-    )
-
-
-def _mail(settings: Settings) -> Mail | None:
-    """The mail server and sender of the settings; None without a server, and without a public address.
-
-    A link in a mail may not lead where a request says it came from.
-    """
-    if not (settings.smtp and settings.address):
-        return None
-    return Mail(read_server(settings.smtp), read_sender(settings.smtp_from))

@@ -37,7 +37,11 @@ PART_NOTES = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text."""
+    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text.
+
+    A model has the options --tokens, --decoder-tokens and --topic, weights have --text, --layer, --save and
+    --likelihood; --device, --dtype, --head and --json are for both. `_run` checks that they are not mixed.
+    """
     run = commands.add("run", _run, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", nargs="?", help=_(MODEL_HELP))
     run.add_argument("--tokens", help=_("number of input tokens (default 100, or as many as the model can take)"))
@@ -113,8 +117,10 @@ def _run_random_head(parsed: argparse.Namespace) -> None:
 def _run_real_head(parsed: argparse.Namespace) -> None:
     """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
 
-    With --json, one line of JSON is printed instead; --save writes the tensors to a file. Raises InputError for a
-    missing --text, a number that is none, or a file that cannot be written; ForwardError and CheckpointError.
+    --layer and --head count from 0, their default. --likelihood also runs the whole model, and adds the text's mean
+    negative log-likelihood. With --json, one line of JSON is printed instead; --save first writes the tensors to a
+    file. Raises InputError for a missing --text, a number that is none, or a file that cannot be written; ForwardError
+    and CheckpointError.
     """
     if parsed.text is None:
         raise InputError(_("--weights needs --text with a sentence."))
@@ -122,22 +128,19 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
     head = whole_number(parsed.head, "--head")
     checkpoint = _open(parsed.weights, None if parsed.likelihood else layer)
     states, report = HiddenStates(), _progress(_("Layer {done} of {total}"))
-    real_head = run_real_head(
-        checkpoint,
-        parsed.text,
-        layer=layer,
-        head=head,
-        device=parsed.device,
-        dtype=parsed.dtype,
-        states=states,
-        report=report,
-    )
+    where = {"layer": layer, "head": head, "device": parsed.device, "dtype": parsed.dtype}
+    real_head = run_real_head(checkpoint, parsed.text, **where, states=states, report=report)
     mean = None
     if parsed.likelihood:
-        where = {"device": real_head.device, "dtype": real_head.dtype}
-        mean = likelihood(checkpoint, parsed.text, **where, states=states, report=report)
+        as_before = {"device": real_head.device, "dtype": real_head.dtype}
+        mean = likelihood(checkpoint, parsed.text, **as_before, states=states, report=report)
     if parsed.save:
-        _save(real_head, parsed.save)
+        try:
+            with parsed.save.open("wb") as file:
+                save_npz(real_head, file)
+        except OSError as error:
+            problem = _("{file} cannot be written: {reason}.")
+            raise InputError(problem.format(file=str(parsed.save)[:60], reason=error.strerror)) from None
     if parsed.json:
         print_json(real_head.as_dict() | ({"likelihood": mean} if parsed.likelihood else {}))
         return
@@ -173,16 +176,6 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
             print(f"\r{sentence.format(done=done, total=total)}", end=end, file=sys.stderr, flush=True)
 
     return report
-
-
-def _save(real_head: RealHead, path: Path) -> None:
-    """Write the npz file; raises InputError if that is not possible."""
-    try:
-        with path.open("wb") as file:
-            save_npz(real_head, file)
-    except OSError as error:
-        problem = _("{file} cannot be written: {reason}.")
-        raise InputError(problem.format(file=str(path)[:60], reason=error.strerror)) from None
 
 
 def _print_real_head(real_head: RealHead) -> None:

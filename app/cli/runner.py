@@ -49,7 +49,7 @@ SIGNAL_LAG_S = 0.3  # between the end of a child and our own signal, where both 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `runner`."""
+    """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json; all are texts."""
     about = _("Do the heads and large handouts that servers with ATTENTION_SHAPES_RUNNERS=true leave to runners.")
     runner = commands.add("runner", _run, about, printable=False)
     runner.add_argument("--device", help=_("cpu, mps, cuda or cuda:NUMBER (default: CUDA, else MPS, else CPU)"))
@@ -67,7 +67,10 @@ def _run(parsed: argparse.Namespace) -> None:
     fonts. Raises InputError for options that cannot be used, a name that a living runner has, settings without
     PostgreSQL, and a database that a newer version has made; while the database does not answer, it waits for it.
     """
-    settings, kinds, concurrency = read_settings(), _kinds(parsed.kinds), _concurrency(parsed.concurrency)
+    settings, kinds = read_settings(), _kinds(parsed.kinds)
+    concurrency = whole_number(parsed.concurrency, "--concurrency")
+    if not 1 <= concurrency <= MAX_CONCURRENCY:
+        raise InputError(_("--concurrency must be from 1 to {most}.").format(most=MAX_CONCURRENCY))
     name = f"{socket.gethostname()}-{os.getpid()}" if parsed.name is None else parsed.name.strip()
     if not name.isprintable() or not 0 < len(name) <= MAX_RUNNER_NAME:
         raise InputError(_("--name must be 1 to {most} printable characters.").format(most=MAX_RUNNER_NAME))
@@ -113,14 +116,6 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
     return tuple(kind for each, kind in KINDS_BY_OPTION.items() if each in names)
 
 
-def _concurrency(text: str) -> int:
-    """The number of --concurrency; raises InputError for anything but a whole number from 1 to MAX_CONCURRENCY."""
-    number = whole_number(text, "--concurrency")
-    if 1 <= number <= MAX_CONCURRENCY:
-        return number
-    raise InputError(_("--concurrency must be from 1 to {most}.").format(most=MAX_CONCURRENCY))
-
-
 def _choose_device(text: str | None) -> str:
     """The device of --device as it was typed, "" if none was; raises InputError for a text that is no device.
 
@@ -151,8 +146,7 @@ def _temporary_folder(opened: ExitStack) -> Path:
 def _stop_on_signals() -> threading.Event:
     """An event that SIGTERM and Ctrl-C set; the second of them ends the process at once.
 
-    EXIT_LIMIT_S after the first, the process ends whatever the database does; what is at work then starts again
-    elsewhere.
+    EXIT_LIMIT_S after the first, the process ends whatever the database does; its jobs then start again elsewhere.
     """
     stopped = threading.Event()
 
@@ -171,8 +165,7 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) -> Runner:
-    """The runner with its device, its name and memory, as a child with torch reports them; the fastest if none was
-    chosen.
+    """The runner with its device (the fastest if none was chosen) and that device's name and memory, by torch.
 
     A runner for handouts alone is on the CPU, and needs no torch. Raises InputError for a device that isn't there, and
     where torch cannot be loaded; ends the process if it is stopped meanwhile.
@@ -279,7 +272,9 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
 
 
 def _notes_on_versions(store: Store) -> set[str]:
-    """A sentence if jobs wait that code with another form has queued, and one if newer code has changed the tables."""
+    """A sentence if jobs of another JOB_FORM wait or are at work, and one if the tables have a revision that this code
+    does not know, or none.
+    """
     notes = set[str]()
     if store.jobs.count_of_other_forms():
         notes.add(_("Jobs wait that another version of this program has queued: update this runner, or the servers."))

@@ -45,28 +45,25 @@ SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lo
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `serve`, which has no options; its help explains every setting."""
+    """Add the command `serve`, which has no options.
+
+    Its help ends in a paragraph for each environment variable that is a setting, with its sentence indented below it.
+    """
     command = commands.add("serve", _serve, _("Serve the pages and the API."), printable=False)
     command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.epilog = _settings_help()
-
-
-def _settings_help() -> str:
-    """Return a heading, then a paragraph for each environment variable, with its sentence indented below it."""
     paragraphs = (
         f"{variable(name)}\n{textwrap.fill(_(str(field.description)), 90, initial_indent='  ', subsequent_indent='  ')}"
         for name, field in Settings.model_fields.items()
     )
     heading = _("These environment variables hold the settings:")
-    return "\n\n".join((heading, *paragraphs)).replace("%", "%%")
+    command.epilog = "\n\n".join((heading, *paragraphs)).replace("%", "%%")
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
     Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
-    cannot be opened, allows too few connections or is served with another secret key, and workers that end as they
-    start.
+    cannot be opened or does not fit (`_check_campus`), and workers that end as they start.
     """
     settings = read_settings()
     _raise_file_limit()

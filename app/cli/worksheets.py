@@ -14,8 +14,8 @@ from pathlib import Path
 from app.algebra.number_text import format_number
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
 from app.figures.sheet_figures import draw_figures
-from app.grading.grade import Report, grade
-from app.grading.hints import HINT_LEVELS, Hint, write_hint
+from app.grading.grade import grade
+from app.grading.hints import HINT_LEVELS, write_hint
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
@@ -38,7 +38,11 @@ MANY_TOKENS = 100_000  # more than the context length of most models
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, with their options."""
+    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, all with --json.
+
+    They are `variant WORKSHEET_OR_CODE [--seed] [--key]`, `grade WORKSHEET_OR_CODE ANSWERS.json [--seed] [--hint]` and
+    `check-worksheets [FOLDER_OR_FILE] [--sentences]`.
+    """
     commands.add("worksheets", _list_worksheets, _("List the worksheets."))
     sheet = commands.add("variant", _show_variant, _("Print a worksheet; a seed chooses its numbers."))
     sheet.add_argument("--key", action="store_true", help=_("print the answers too"))
@@ -137,7 +141,10 @@ def _print_variant(variant: Variant, key: bool) -> None:
 
 
 def _print_program(variant: Variant) -> None:
-    """Print the program of a sheet with the shapes that go in and the error, if the sheet is about one."""
+    """Print the program of a sheet, if the sheet is about one: the shapes that go in, then the numbered lines.
+
+    Below them are the line that stops and its error, if the program is loud, and the table of its witness, if any.
+    """
     if code := code_shown(variant):
         print("\n".join(f"{name} {shape}" for name, shape in code.given) + "\n")
         print("\n".join(f"{number:2}  {line}" for number, line in enumerate(code.lines, start=1)))
@@ -174,8 +181,10 @@ def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -
 def _grade_answers(parsed: argparse.Namespace) -> None:
     """Mark answers from a file, or from standard input for "-"; print marks, score, diagnosis and, with --hint, a hint.
 
-    With --json the report is one line. Raises InputError for answers that cannot be read, and AnswersError for an
-    answer to a box that the sheet lacks.
+    Marks are a table with 40 characters of each answer. A hint with the message of the diagnosis is left out. If the
+    sheet is not all right, but an answer could be read, the questions of CHECKED_FIRST follow. With --json everything
+    is one line. Raises InputError for answers that cannot be read, and AnswersError for an answer to a box that the
+    sheet lacks.
     """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
@@ -184,8 +193,15 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
         with_hint = {"hint": hint and hint.as_json(variant)} if parsed.hint else {}
         opened = opened_rows(variant) if report.has_readable_answer else []
         print_json({**report.as_json(variant), **({"opened": opened} if opened else {}), **with_hint})
-    else:
-        _print_report(variant, report, hint)
+        return
+    print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
+    print(_("{score} of {best}").format(score=report.score, best=report.out_of))
+    if report.diagnosis:
+        print(report.diagnosis.message)
+    if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
+        print(hint.message)
+    if report.has_readable_answer and not report.complete:
+        _print_questions(variant, (row for row in variant.rows if row.key in CHECKED_FIRST))
 
 
 def _answers(name: str) -> dict[str, str]:
@@ -206,22 +222,6 @@ def _answers(name: str) -> dict[str, str]:
         problem = _('{file} must hold one JSON object of texts: {{"queries.rows": "100", …}}.')
         raise InputError(problem.format(file=name))
     return answers
-
-
-def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
-    """Print a table of marks with 40 characters of each answer, the score, the diagnosis and the hint, if any.
-
-    A hint with the message of the diagnosis is left out. If the sheet is not all right but an answer could be read, the
-    questions of CHECKED_FIRST follow.
-    """
-    print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
-    print(_("{score} of {best}").format(score=report.score, best=report.out_of))
-    if report.diagnosis:
-        print(report.diagnosis.message)
-    if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
-        print(hint.message)
-    if report.has_readable_answer and not report.complete:
-        _print_questions(variant, (row for row in variant.rows if row.key in CHECKED_FIRST))
 
 
 def _check_worksheets(parsed: argparse.Namespace) -> None:

@@ -110,7 +110,11 @@ class WarmChild:
                 self._idle_timer.cancel()
             try:
                 child = self._ready_child(on_tick)
-                self._send(child, job)
+                try:
+                    child.pipe.send(job)
+                except OSError:
+                    self._kill()
+                    raise ChildLost from None
                 return self._await_answer(child, time_limit_s, on_progress, on_tick)
             finally:
                 self._rest()
@@ -186,14 +190,6 @@ class WarmChild:
                 os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
         theirs.close()  # so that the pipe ends when the child does
         return _Running(process, ours)
-
-    def _send(self, child: _Running, job: object) -> None:
-        """Send a job to the child; if it is gone, kill what is left and raise ChildLost."""
-        try:
-            child.pipe.send(job)
-        except OSError:
-            self._kill()
-            raise ChildLost from None
 
     def _await_answer(
         self,

@@ -92,8 +92,7 @@ class Runner:
 
     `concurrency` is how many jobs of each kind it does at a time. `checkpoints` describes each of its weights, under
     `key` and other names. Jobs are matched with its `form`, `device` ("cpu", "cuda:0"), `memory_bytes` and
-    `checkpoints`; for web processes only with `form`. The database sets the last four fields: `JobRows.sign_on` ignores
-    them.
+    `checkpoints`; for web processes only with `form`. `JobRows.sign_on` ignores the last four fields.
     """
 
     name: str

@@ -265,9 +265,8 @@ class Activities(QueryBase):
     def revise(self, activity: Activity, content: Content) -> int:
         """Store another content; return the number of the revision that holds it now.
 
-        In state "draft" the newest revision is overwritten and keeps its number, since no student has seen it.
-        Otherwise the content becomes a new revision, and the old ones stay. Content equal to the activity's changes
-        nothing.
+        Content equal to the activity's changes nothing. In state "draft" the newest revision is overwritten and keeps
+        its number, since no student has seen it. Otherwise the content becomes a new revision, and the old ones stay.
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision

@@ -116,9 +116,9 @@ def check_backup(path: Path) -> Contents:
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
     """Replace the whole database by a backup, migrate its tables, and return what was restored: all or nothing.
 
-    A backup of any released version can be restored. Raises OSError, and BackupError: the reasons of `check_backup`,
-    "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit" if tables,
-    columns or references do not fit.
+    A backup of any released version can be restored. Raises OSError, OperationalError, and BackupError: the reasons of
+    `check_backup`, "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit"
+    if tables, columns, values or references do not fit.
     """
     contents = check_backup(path)
     with _open_archive(path) as archive, migration_transaction(engine) as connection:
@@ -126,29 +126,19 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
             raise BackupError("not-empty")
         _drop_tables(connection)
         upgrade(connection, contents.revision)
-        with _as_misfit():
+        try:
             for table in _kept_tables(connection):
                 _restore_table(connection, archive, table, contents)
             _advance_sequences(connection, contents)
             upgrade(connection)
             _advance_sequences(connection, contents)  # of tables that were made anew
+        except (BackupError, OSError, sa.exc.OperationalError):
+            raise
+        except Exception as error:  # rows that the tables and migrations do not expect can cause any
+            raise BackupError("misfit") from error
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
     return contents
-
-
-@contextmanager
-def _as_misfit() -> Iterator[None]:
-    """Turn exceptions in its `with` block into BackupError("misfit"): unexpected rows can cause any.
-
-    BackupError, OSError and OperationalError pass through.
-    """
-    try:
-        yield
-    except (BackupError, OSError, sa.exc.OperationalError):
-        raise
-    except Exception as error:
-        raise BackupError("misfit") from error
 
 
 # Tables

@@ -80,12 +80,11 @@ class JobTable(QueryBase):
         is deleted with the visitor or student whose it is, if they are deleted before it.
 
         A client's next turn is one after its last, but not before the turn that the queue has come to: the highest of
-        any job that was started, of members and visitors each. Jobs that were cancelled before they started do not
-        count.
+        any job that was started, of members and visitors each. Jobs cancelled before their start do not count.
 
         `runner` is that of the calling process, None if it does no jobs. With it, the job is started for the caller to
-        do, as `claim` would, if no job of its kind waits and the runner may start one more. Otherwise runners that wait
-        are told of it.
+        do, as `claim` would, if no job of its kind waits and the runner may start one more. Otherwise it waits, and
+        waiting runners are told.
         """
         own = (jobs.c.client == client.key, jobs.c.kind == kind, jobs.c.is_member == client.is_member)
         count, has_started = sa.func.count(), jobs.c.started_at.is_not(None)
@@ -162,8 +161,7 @@ class JobTable(QueryBase):
 
         Members' jobs go first, then the earliest turn, then whichever was queued first. None if no such job waits, or
         if the runner is at work on `concurrency` jobs of the kind already. A job that gave no sign of life for
-        SILENT_AFTER waits again; if it has been started MAX_ATTEMPTS times, it is lost instead, and the next one is
-        tried.
+        SILENT_AFTER waits again; one that has been started MAX_ATTEMPTS times is lost instead, and the next is tried.
         """
         first = (
             sa.select(jobs.c.id, jobs.c.is_working, jobs.c.attempt)

@@ -247,8 +247,7 @@ class QueryBase:
 
         It is committed at the end and rolled back by an exception. A transaction inside another one is a savepoint: its
         exception takes back what it wrote, and the outer one commits. Other threads are not affected. On SQLite nobody
-        else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row locks for
-        that.
+        else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row locks.
         """
         if current := self._current_connection():
             with current.begin_nested():
