@@ -53,7 +53,7 @@ def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
-_ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
+ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
 DRAFT_COLUMNS = (drafts.c.answers, drafts.c.version, drafts.c.variant, drafts.c.tab_versions)
 _PROGRESS_ROWS = sa.union_all(
     sa.select(drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
@@ -150,7 +150,7 @@ class Classwork(QueryBase):
 
         Outside a transaction, a database that cannot store it, as on a full disk, is tolerated.
         """
-        if row := self._fetch_one(_ARRIVAL, activity_id=activity_id, student_id=student_id):
+        if row := self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
         row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": self.now(), "ticket_in": False}
         key = [attendance.c.activity_id, attendance.c.student_id]

@@ -19,6 +19,7 @@ from app.activities.activity import Activity
 from app.activities.work import Answers
 from app.secret_key import SecretKey, UnsealError
 
+from .classwork import ARRIVAL
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret
 from .tables import activities, attendance, sealed_tickets, ticket_answers
@@ -59,11 +60,6 @@ class HeldTickets:
     def too_few(self) -> bool:
         """Whether closing the activity shows none of those that wait: next to earlier answers, they would stand out."""
         return self.others_shown and self.waiting < MIN_MIXED
-
-
-_TICKET_IN = sa.select(attendance.c.ticket_in).where(  # built once, as every sheet asks for it
-    attendance.c.activity_id == sa.bindparam("activity_id"), attendance.c.student_id == sa.bindparam("student_id")
-)
 
 
 class ExitTickets(QueryBase):
@@ -180,7 +176,7 @@ class ExitTickets(QueryBase):
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
-        row = self._fetch_one(_TICKET_IN, activity_id=activity_id, student_id=student_id)
+        row = self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id)
         return bool(row and row.ticket_in)
 
     def answers(self, activity_id: int) -> tuple[TicketAnswer, ...]:

@@ -43,7 +43,8 @@ class LimitedConnection(psycopg.Connection[Any]):
     def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
         """Wait for an answer of the server, for `timeout` or, if that is None, for `answer_limit_s`.
 
-        Only the latter closes the connection when it runs out.
+        In the latter case, an OperationalError that the server has not sent, such as when the time runs out, closes the
+        connection. Every error is passed on.
         """
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)

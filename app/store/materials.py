@@ -126,7 +126,7 @@ class Materials(QueryBase):
         return self._one(materials.c.id == material_id, materials.c.removed_at.is_not(None))
 
     def find_shared(self, token: str) -> Material | None:
-        """The material that the link with this token shares; None if the link was withdrawn or never made."""
+        """The material that the link with this token shares; None if no link has it, or the material was removed."""
         return self._one(materials.c.share_hash == hash_secret(token), materials.c.removed_at.is_(None))
 
     def versions(self, material: Material, first: int = 1, last: int | None = None) -> tuple[MaterialVersion, ...]:
@@ -179,7 +179,7 @@ class Materials(QueryBase):
         self._change(material, removed_at=self.now() if removed else None)
 
     def share(self, material: Material) -> str:
-        """Make a link by which other teachers see and copy a material, in place of any before; return its token."""
+        """Make a link by which other teachers see and copy a material, and return its token; older links are void."""
         token = secrets.token_urlsafe(24)
         self._change(material, share_hash=hash_secret(token))
         return token
@@ -255,5 +255,5 @@ def models_named(content: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(content: Mapping[str, Any]) -> dict[str, str]:
-    """The title, topic and model in some settings, cut to what their columns hold; "" for a missing one."""
+    """The title, topic and model in some settings, cleaned and cut to what their columns hold; "" for a missing one."""
     return {name: clean_line(str(content.get(name, "")), longest) for name, longest in _LISTED.items()}
