@@ -151,8 +151,8 @@ class WarmChild:
     def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
         """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
 
-        A child that ends before it is ready is replaced, MAX_STARTS starts in all; after that every call raises
-        ChildLost at once for REST_AFTER_FAILED_STARTS_S.
+        A child that ends before it is ready is replaced, MAX_STARTS starts in all; then that is logged and counted, and
+        this and every call within REST_AFTER_FAILED_STARTS_S raises ChildLost.
         """
         if not self._closed and self._running and self._running.process.is_alive():
             return self._running
@@ -234,10 +234,11 @@ class WarmChild:
 
 
 def enter_child() -> int:
-    """Begin the main function of a child: give way to the app, leave Ctrl-C to it, and end when it ends.
+    """Begin the main function of a child: set up the log, give way to the app, ignore Ctrl-C, and end with the app.
 
-    Returns how many threads the child may compute with. On Linux it never runs on the last core: low priority is not
-    enough, since a request of the app may have to wait until a child's turn on a core is over.
+    To give way, it has a low priority, and the system kills it first where memory runs out. Returns how many threads
+    the child may compute with. On Linux it never runs on the last core: low priority is not enough, since a request of
+    the app may have to wait until a child's turn on a core is over.
     """
     configure_logging()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

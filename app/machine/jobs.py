@@ -253,7 +253,7 @@ class Task:
 
         It stops if this process closes. Every BEAT_S it also gives a sign of life, and stops if the job has ended or
         was started again elsewhere, or if a visitor's job must give way to a member's. If the database does not answer,
-        the work goes on.
+        the work goes on. If the process closes or the job gives way, `gives_way` is True: then it is to be put back.
         """
         if self._is_closed():
             self.gives_way = True
@@ -351,7 +351,7 @@ class Jobs:
         """
         limits = self._kinds[kind][1]
         job = self.rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
-                             visitor_id, student_id, checkpoint, device, memory_bytes, self._runner)  # fmt: skip
+                            visitor_id, student_id, checkpoint, device, memory_bytes, self._runner)  # fmt: skip
         if self._runner:
             self._wake(kind, (job, arguments) if job.is_working else None)
         return job
@@ -475,8 +475,9 @@ class Jobs:
     def _work_off(self, kind: JobKind, claimed: Claimed | None) -> None:
         """Do the job that is `claimed`, then others of its kind until none waits that this runner may start.
 
-        Errors are logged. If the database does not answer, the next call of `_wake` goes on; a job whose end could not
-        be stored is then done again, since it gives no more signs of life.
+        Once this process closes, a claimed job that has not begun is put back. Errors are logged. If the database does
+        not answer, the next call of `_wake` goes on; a job whose end could not be stored is then done again, since it
+        gives no more signs of life.
         """
         runner = self._runner
         if not runner:

@@ -222,7 +222,7 @@ class Classwork(QueryBase):
         Both are durable once this returns. A client id that this student has used before adds no attempt and returns
         the one that has it, even if no attempts are left. Raises WorkChangedError, and stores nothing, if the draft
         does not follow the stored one, or the student would have more than `allowed` attempts on the sheet (0 allows
-        any number).
+        any number). In practice every attempt is stored, and the progress that is returned is empty.
         """
         at = self.now()
 

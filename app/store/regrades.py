@@ -61,8 +61,9 @@ class Regrades(QueryBase):
     ) -> int:
         """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept.
 
-        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them. `new` has the
-        marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
+        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them, and are stored
+        with their snapshots. `new` has the marks by attempt id; ids of other activities' attempts are ignored. On an
+        error nothing changes.
         """
         with self.transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}

@@ -43,7 +43,7 @@ class StudentMerge(QueryBase):
     """Queries that merge students."""
 
     def preview(self, stays: Student, goes: Student) -> MergePreview:
-        """What `merge` would do with these two students of one course now; nothing changes."""
+        """What `merge` would do with these two students of one course now, as MergePreview says; nothing changes."""
         with self._read_connection() as connection:
             typed = _both(connection, drafts, stays, goes)
             grades = _overrides(connection, stays, goes)
@@ -63,9 +63,11 @@ class StudentMerge(QueryBase):
     def merge(self, stays: Student, goes: Student) -> bool:
         """Give `stays` everything that belongs to `goes`, and delete `goes`, in one transaction.
 
-        Attempts keep their order in time, so the newest of both counts. `stays` keeps name, number, resume code and
-        practice record, and gets those of `goes`, except the name, that it lacks. False, and nothing changes, if one of
-        them is no longer on the roster, both are the same, or they are of different courses.
+        Attempts keep their order in time, so the newest of both counts; so does the newest grade set by hand. Two
+        drafts of one sheet, arrivals and extra times are combined (_COMBINED); texts that this loses are kept aside.
+        `stays` keeps name, number, resume code and practice record, and gets those of `goes`, except the name, that it
+        lacks. False, and nothing changes, if one of them is no longer on the roster, both are the same, or they are of
+        different courses.
         """
         if stays.id == goes.id or stays.course_id != goes.course_id:
             return False
