@@ -32,12 +32,8 @@ def add_to(commands: Commands) -> None:
     teacher.add_argument("email", metavar="EMAIL", nargs="?")
     teacher.add_argument("--name", default="", help=_("with add: the name that colleagues see"))
     teacher.add_argument("--remove", action="store_true", help=_("with operator: the teacher is no longer one"))
-    sample = commands.add(
-        "sample-course",
-        _add_or_remove_sample,
-        _("Create a sample course with simulated students."),
-        printable=False,
-    )
+    about = _("Create a sample course with simulated students.")
+    sample = commands.add("sample-course", _add_or_remove_sample, about, printable=False)
     sample.add_argument(
         "email", metavar="EMAIL", nargs="?", help=_("the teacher’s e-mail; optional if there is only one teacher")
     )

@@ -113,9 +113,8 @@ def _print_variant(variant: Variant, key: bool) -> None:
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
     print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
-    columns = tuple(
-        dict.fromkeys((*variant.fields, *(blank.field for blank in variant.blanks if blank.field == "count")))
-    )
+    counts = (blank.field for blank in variant.blanks if blank.field == "count")
+    columns = tuple(dict.fromkeys((*variant.fields, *counts)))
     rows = [("", *(variant.wording.axes[column].name for column in columns))]
     for row in variant.rows:
         if variant.is_question(row):

@@ -169,12 +169,11 @@ class Activities(QueryBase):
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
         """The activities of a student's course in whatever state, newest first, with this student's extra time."""
-        rows = self._fetch_all(
-            sa.select(extra_time.c.activity_id, extra_time.c.minutes).where(extra_time.c.student_id == student.id)
-        )
-        own = {row.activity_id: row.minutes for row in rows}
+        query = sa.select(extra_time.c.activity_id, extra_time.c.minutes)
+        rows = self._fetch_all(query.where(extra_time.c.student_id == student.id))
+        minutes = {row.activity_id: row.minutes for row in rows}
         of_course = self._select(activities.c.course_id == student.course_id)
-        return tuple(replace(activity, extra_minutes=own.get(activity.id, 0)) for activity in of_course)
+        return tuple(replace(activity, extra_minutes=minutes.get(activity.id, 0)) for activity in of_course)
 
     def change(self, activity: Activity, plan: Plan) -> None:
         """Store another plan, and what its policies and times mean for drafts and answers: see Activity.changed."""
@@ -298,9 +297,8 @@ class Activities(QueryBase):
     def revisions(self, activity: Activity) -> dict[int, Content]:
         """The content of every revision of an activity by its number, in ascending order, the newest included."""
         query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
-        return {
-            row.number: Content.from_json(row.content) for row in self._fetch_all(query.order_by(revisions.c.number))
-        }
+        rows = self._fetch_all(query.order_by(revisions.c.number))
+        return {row.number: Content.from_json(row.content) for row in rows}
 
     def _replace_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         """Store another content under the number of a revision, as a new row, since processes know rows by their id."""

@@ -84,9 +84,8 @@ class Courses(QueryBase):
         unclosed = sa.or_(activities.c.closes_at.is_(None), activities.c.closes_at > at)
         never_opened = sa.update(activities).where(*in_course, activities.c.opens_at > at)
         with self.transaction():
-            self._execute(
-                sa.update(courses).where(courses.c.id == course.id).values(archived_at=at if archived else None)
-            )
+            this = sa.update(courses).where(courses.c.id == course.id)
+            self._execute(this.values(archived_at=at if archived else None))
             if archived:
                 self._execute(never_opened.values(opens_at=None))
                 self._execute(sa.update(activities).where(*in_course, unclosed).values(closes_at=at))

@@ -378,8 +378,8 @@ class JobTable(QueryBase):
     def delete_expired(self) -> None:
         """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long.
 
-        Of a job that ended more than JOB_RETENTION ago, delete everything that `delete` would, and the client, teacher,
-        visitor or student that it belongs to. Then its key leads nowhere.
+        The row of a job that ended more than JOB_RETENTION ago loses everything that `delete` would take, and whose job
+        it was: client and the ids of teacher, visitor and student. Its key then leads nowhere.
         """
         nobody = {"client": "", "teacher_id": None, "visitor_id": None, "student_id": None}
         is_forgotten = jobs.c.key.startswith(_FORGOTTEN)
@@ -408,22 +408,19 @@ class JobTable(QueryBase):
 
     def sign_off(self, name: str) -> None:
         """Delete a runner; jobs at work there count as silent, so that they start again at once."""
-        silent = self._time(2 * SILENT_AFTER)
+        at_work_there = (_OPEN, jobs.c.is_working, jobs.c.runner == name)
         with self.transaction():
             self._execute(sa.delete(runners).where(runners.c.name == name))
-            self._execute(
-                sa.update(jobs).where(_OPEN, jobs.c.is_working, jobs.c.runner == name).values(heard_at=silent)
-            )
+            self._execute(sa.update(jobs).where(*at_work_there).values(heard_at=self._time(2 * SILENT_AFTER)))
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every stored runner by name, alive or not; those that were silent for a day are deleted.
+        """Every stored runner by name, alive or not; `delete_expired` deletes those that were silent for a day.
 
         It is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
         """
         alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
-        rows = self._fetch_all(
-            sa.select(runners, (runners.c.heard_at >= alive_after).label("is_alive")).order_by("name")
-        )
+        is_alive = (runners.c.heard_at >= alive_after).label("is_alive")
+        rows = self._fetch_all(sa.select(runners, is_alive).order_by("name"))
         return tuple(Runner(**{**row._mapping, "kinds": tuple(row.kinds)}) for row in rows)
 
     # What the queries share
@@ -448,7 +445,11 @@ class JobTable(QueryBase):
         return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
 
     def _build_found(self) -> sa.Select[Any]:
-        """A query of all jobs, ended or not, with their places in the queue, as `_job` takes its rows."""
+        """A query of all jobs, ended or not, in the form of `_job`, with what only the queue knows: see `Job`.
+
+        A job that waits has before it those of its kind that are at work, or would be started first: members' before
+        visitors', then by turn, then by id. It is stalled if no other job of its kind is at work.
+        """
         waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
         rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
         is_earlier = (_OTHER.c.is_member & ~jobs.c.is_member) | (

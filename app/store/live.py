@@ -56,10 +56,9 @@ class Live(QueryBase):
 
     def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
         """The version of every student's draft on every sheet of an activity; sheets without one are left out."""
-        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version).where(
-            drafts.c.activity_id == activity_id
-        )
-        return {(row.student_id, row.sheet_key): row.version for row in self._fetch_all(query)}
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version)
+        rows = self._fetch_all(query.where(drafts.c.activity_id == activity_id))
+        return {(row.student_id, row.sheet_key): row.version for row in rows}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
         """The drafts of these students on every sheet of an activity; sheets without one are left out."""

@@ -135,11 +135,8 @@ class Roster(QueryBase):
     def last_import(self, course: Course) -> RosterImport | None:
         """The newest import of which a course still has students, and how many; None if there is none."""
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
-        rows = self._fetch_all(
-            sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
-            .where(*imported)
-            .group_by(students.c.import_key)
-        )
+        query = sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
+        rows = self._fetch_all(query.where(*imported).group_by(students.c.import_key))
         newest = max(rows, key=lambda row: row[1], default=None)
         return RosterImport(*newest) if newest else None
 
