@@ -48,7 +48,10 @@ class WriteLock:
         self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
-        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither."""
+        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither.
+
+        Raises sqlalchemy.exc.TimeoutError if they cannot be had within WRITE_LOCK_TIMEOUT_S in all.
+        """
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
@@ -78,7 +81,10 @@ class WriteLock:
             os.close(self._file)
 
     def _try_file(self) -> bool:
-        """Take the lock on the file if it is free; True where there is no such file to be had."""
+        """Take the lock on the file if it is free, and return whether it was.
+
+        True, too, for a database in memory, and from the first time on that the file cannot be opened or locked.
+        """
         if not self._path:
             return True
         try:
@@ -265,7 +271,8 @@ class QueryBase:
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
         """Do some work inside `transaction()` and return its result; on SQLite threads share their commits.
 
-        What the work raises takes back what it wrote, and is raised again; on SQLite, it may be called twice.
+        What the work raises takes back what it wrote, and is raised again. On SQLite, the work may be called twice.
+        Inside `transaction()`, it is a savepoint of that.
         """
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
@@ -327,7 +334,7 @@ class QueryBase:
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
         """Execute one INSERT, UPDATE or DELETE, and return the number of rows it changed.
 
-        It is committed at once or, inside `transaction()`, when that ends.
+        It is committed at once (on SQLite, with what other threads write) or, inside `transaction()`, when that ends.
         """
         if current := self._current_connection():
             return current.execute(statement, values).rowcount

@@ -195,7 +195,7 @@ class Roster(QueryBase):
         return self._select(students.c.course_id == course.id, students.c.name_key == name_key(name))
 
     def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
-        """The names of students who have not joined, each once, sorted; at most `limit` of them, all if None.
+        """The names of students who have not joined, each `name_key` once, sorted by it; `limit` at most (None: all).
 
         Only those in which a word begins with each of `words`, which are parts of a `name_key`.
         """

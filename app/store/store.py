@@ -170,7 +170,7 @@ class Store(QueryBase):
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
     def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
-        """Store a new run, and return it; `snapshots` are the texts that its `frozen` names."""
+        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return it."""
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
