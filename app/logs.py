@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import logging.config
-import secrets
 import threading
 import time
 import traceback
@@ -17,17 +16,15 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def request_thread(work: Callable[..., object], *arguments: object, name: str | None = None) -> threading.Thread:
-    """A thread that does what a request has begun, and may outlive it: in its language, with its id in the log."""
+    """A daemon thread, not started yet, that calls `work(*arguments)` and may outlive the request that began it.
+
+    It has a copy of the caller's context variables, so it speaks the request's language and logs the request's id.
+    """
     return threading.Thread(target=copy_context().run, args=(work, *arguments), name=name, daemon=True)
 
 
-def new_request_id() -> str:
-    """A random id for a request, 12 hexadecimal digits."""
-    return secrets.token_hex(6)
-
-
 class LogFormatter(logging.Formatter):
-    """One line: time in UTC, level, request id, message; below it the traceback, if there is one.
+    """One line: time in UTC, level, request id, message; below it the traceback, if any.
 
     Example: "2026-11-23T09:30:05Z WARNING 5f0c2a9b71d4 slow: POST /class/12/1/check 200 2,310 ms".
     """
@@ -38,7 +35,11 @@ class LogFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(request_id)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, with the id of the request that this thread or task works for."""
+        """The line of a record, with the id of the request that this thread or task works for, or "-".
+
+        Trailing white space of the message is dropped, and so is a traceback that another formatter has left in the
+        record, since it may quote answers; both in the record itself.
+        """
         record.request_id, record.exc_text = REQUEST_ID.get(), None
         record.msg = record.msg.rstrip() if isinstance(record.msg, str) else record.msg
         return super().format(record)
@@ -49,7 +50,11 @@ class LogFormatter(logging.Formatter):
 
 
 def trace_of(error: BaseException) -> str:
-    """Where an exception, and each that led to it, was raised, with its class and what is safe to say about it."""
+    """The traceback of an exception, ending in its class and the `_facts` about it in place of its message.
+
+    Above it, in the same form, are the exception that led to it (its cause, or else the one being handled when it was
+    raised, unless that is suppressed), then the members of an exception group.
+    """
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     before = f"{trace_of(cause)}\n\nwhich led to\n\n" if cause else ""
     if isinstance(error, BaseExceptionGroup):
@@ -60,7 +65,9 @@ def trace_of(error: BaseException) -> str:
 
 
 def _facts(error: BaseException) -> str:
-    """What an error of a database or of the system says without the values: its code, constraint and statement."""
+    """What an error says without values, as ": A; B": SQLite's or PostgreSQL's code, the constraint, the statement with
+    placeholders, and the system's message. What it lacks is left out; "" if it has none of them.
+    """
     diagnosis = getattr(error, "diag", None)
     facts = (
         getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None),

@@ -57,10 +57,12 @@ def create_app(
     """The whole app, its services made and every page registered; settings from the environment if none are given.
 
     A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets, in every language
-    that pages have, the exit tickets, and a runner and a printer with child processes of their own. `clock` tells the
-    time by which activities open and close, sessions end and rows expire; `closing_interval_s` is how often the app
-    looks for activities that have ended. Opens the database, and closes it when the app ends.
-    Raises WorksheetError for a worksheet that cannot be read.
+    that pages have (a `library` that is given is the English one, and the only one), the exit tickets, and a runner and
+    a printer with child processes of their own. `clock` tells the time by which activities open and close, sessions end
+    and rows expire; `closing_interval_s` is how often the app looks for activities that have ended.
+
+    Opens the database, and migrates it if need be; threads start with the app, in its lifespan, which closes everything
+    at the end. Raises WorksheetError for a worksheet that cannot be read.
     """
     settings = settings or Settings()
     metrics.join()
@@ -68,18 +70,25 @@ def create_app(
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
     store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
     limits = RateLimits(settings.processes)
-    printer = printer or HandoutPrinter(settings.data_dir, tickets)
+    runner = runner or HeadRunner(
+        idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
+        turn=MachineTurn(settings.data_dir / "turns" / "runs"),  # which the workers of this machine take
+        memory_share=SHARE_OF_VISITORS,
+        checkpoint_folders=settings.weight_folders,
+    )
+    # No mail without a public address, since a link may not go where a request says it came from.
+    sends_mail = settings.smtp and settings.address
     services = Services(
         settings,
         libraries,
         store,
-        runner or _runner(settings),
-        printer,
+        runner,
+        printer or HandoutPrinter(settings.data_dir, tickets),
         Jobs(store.jobs, web_runner(settings.data_dir, leaves_jobs=settings.runners)),
         tickets,
         limits,
         storage=StorageBudget(settings.processes),
-        mail=_mail(settings),
+        mail=Mail(read_server(settings.smtp), read_sender(settings.smtp_from)) if sends_mail else None,
         closing_interval_s=closing_interval_s,
     )
 
@@ -88,7 +97,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Auto-submit drafts of activities that end, and tidy up; at the end, close what has threads or processes."""
+        """Shorten the switch interval of this process, and start what works in the background: the closing of
+        activities, housekeeping, jobs, and the measuring of queues. At the end, close every service.
+        """
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
@@ -127,9 +138,9 @@ def create_app(
 
 
 def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Runner) -> Services:
-    """The services that jobs need, for a process that is a runner: it does not leave them to others.
+    """The services that jobs need, for a process that is the `runner`; its settings have `runners` off.
 
-    The operator's fonts are read from the data folder, and nothing is written there.
+    So it leaves no job to others. The operator's fonts are read from the data folder, and nothing is written there.
     """
     tickets = load_tickets(PROJECT / "worksheets")
     printer = HandoutPrinter(settings.data_dir, tickets)
@@ -154,8 +165,8 @@ def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
 def find_routers() -> list[APIRouter]:
     """The router of every module of app/web that has one, so that a page is registered by being there.
 
-    No address matches routes of two modules, so that their order matters to time alone: a request is compared with one
-    route after another. Those of students come first, since a class sends the most requests.
+    Those of students come first, since a class sends the most requests, and a request is compared with one route after
+    another; otherwise they are in the order of the modules' names. No address matches routes of two modules.
     """
     names = sorted(
         (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),
@@ -163,20 +174,3 @@ def find_routers() -> list[APIRouter]:
     )
     routers = (getattr(importlib.import_module(name), "router", None) for name in names)
     return [router for router in routers if router is not None]
-
-
-def _runner(settings: Settings) -> HeadRunner:
-    """The runner of heads of one worker, which shares memory and turns with those of the others."""
-    return HeadRunner(
-        idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
-        turn=MachineTurn(settings.data_dir / "turns" / "runs"),
-        memory_share=SHARE_OF_VISITORS,
-        checkpoint_folders=settings.weight_folders,
-    )
-
-
-def _mail(settings: Settings) -> Mail | None:
-    """A way to send mail; none without a public address, since a link may not go where a request says it came from."""
-    if not (settings.smtp and settings.address):
-        return None
-    return Mail(read_server(settings.smtp), read_sender(settings.smtp_from))

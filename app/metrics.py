@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,24 +17,36 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
 
 
-@dataclass(frozen=True)
 class Meters:
     """Every number that is kept."""
 
-    requests: Any
-    request_seconds: Any
-    saves: Any
-    queue: Any
-    job_seconds: Any
-    database_seconds: Any
-    failures: Any
+    def __init__(self) -> None:
+        """Register the numbers with prometheus_client, which allows that once in a process."""
+        from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
+
+        self.requests = Counter("shapes_requests", "Requests answered.", ("method", "route", "status"))
+        self.request_seconds = Histogram(
+            "shapes_request_seconds", "Time to answer a request.", ("route",), buckets=SECONDS
+        )
+        self.saves = Counter("shapes_saves", "Saves of a sheet that were acknowledged.", ("place",))
+        self.queue = Gauge("shapes_queue", "Requests that work or wait in threads of a kind.", ("kind", "state"),
+                           multiprocess_mode="livesum")  # fmt: skip
+        self.job_seconds = Histogram("shapes_job_seconds", "Time of a run or a print job, waiting included.",
+                                     ("kind", "outcome"), buckets=SECONDS)  # fmt: skip
+        self.database_seconds = Histogram(
+            "shapes_database_seconds", "Time of a statement or a commit.", ("kind",), buckets=SECONDS
+        )
+        self.failures = Counter("shapes_failures", "Bugs, and outages of what the app depends on.", ("kind",))
 
 
 _meters: Meters | None = None
 
 
 def switch_on(folder: Path) -> None:
-    """Keep numbers in this process, and in those that it starts from now on; `folder` is emptied for them."""
+    """Keep numbers in this process and, by an environment variable, in those that it starts from now on.
+
+    They are in files in `folder`, which is created if missing and emptied.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a file system of its own can be emptied, but not removed
     os.environ[FOLDER_VARIABLE] = str(folder)
@@ -43,23 +54,10 @@ def switch_on(folder: Path) -> None:
 
 
 def join() -> None:
-    """Keep numbers in this process too, if a process above it has switched that on."""
+    """Keep numbers in this process too, if it or a process above it has called `switch_on`; once is enough."""
     global _meters
-    if FOLDER_VARIABLE not in os.environ or _meters:
-        return
-    from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
-
-    _meters = Meters(
-        Counter("shapes_requests", "Requests answered.", ("method", "route", "status")),
-        Histogram("shapes_request_seconds", "Time to answer a request.", ("route",), buckets=SECONDS),
-        Counter("shapes_saves", "Saves of a sheet that were acknowledged.", ("place",)),
-        Gauge("shapes_queue", "Requests that work or wait in threads of a kind.", ("kind", "state"),
-              multiprocess_mode="livesum"),
-        Histogram("shapes_job_seconds", "Time of a run or a print job, waiting included.", ("kind", "outcome"),
-                  buckets=SECONDS),
-        Histogram("shapes_database_seconds", "Time of a statement or a commit.", ("kind",), buckets=SECONDS),
-        Counter("shapes_failures", "Bugs, and outages of what the app depends on.", ("kind",)),
-    )  # fmt: skip
+    if FOLDER_VARIABLE in os.environ and _meters is None:
+        _meters = Meters()
 
 
 def meters() -> Meters | None:
@@ -75,7 +73,10 @@ def count_failure(kind: str) -> None:
 
 @contextmanager
 def timed_job(kind: str) -> Iterator[None]:
-    """Measure the `with` as a job of that kind; an exception makes its outcome "failed"."""
+    """Measure the time of the `with` as a job of that kind, if numbers are kept.
+
+    Its outcome is "done" or, if an exception leaves the `with`, "failed"; the exception is passed on.
+    """
     began, outcome = perf_counter(), "failed"
     try:
         yield
@@ -85,8 +86,11 @@ def timed_job(kind: str) -> Iterator[None]:
             _meters.job_seconds.labels(kind, outcome).observe(perf_counter() - began)
 
 
-def serve_metrics(address: str) -> Any:
-    """Answer at host:port with the numbers of all processes, in a thread; returns the server. Raises OSError."""
+def serve_metrics(address: str) -> None:
+    """Serve the numbers of all processes at an address such as "127.0.0.1:9100" or "[::1]:9100", from a thread.
+
+    `switch_on` must have been called. Raises OSError if the port is taken.
+    """
     import psutil
     from prometheus_client import CollectorRegistry, start_http_server
     from prometheus_client.multiprocess import MultiProcessCollector
@@ -97,7 +101,7 @@ def serve_metrics(address: str) -> Any:
         """The numbers of all processes, without the queues of workers that have ended."""
 
         def collect(self) -> Any:
-            """Drop the queues of processes that are gone, then add up what the others have written."""
+            """Delete the files of queue lengths of processes that are gone, then add up all that is left."""
             for path in folder.glob("gauge_live*_*.db"):
                 if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
                     path.unlink(missing_ok=True)
@@ -105,5 +109,4 @@ def serve_metrics(address: str) -> Any:
 
     Living(registry, str(folder))  # type: ignore[no-untyped-call]  # as its library leaves it
     host, _colon, port = address.rpartition(":")
-    server, _thread = start_http_server(int(port), host.strip("[]"), registry)
-    return server
+    start_http_server(int(port), host.strip("[]"), registry)

@@ -64,7 +64,7 @@ def clean_line(text: str, longest: int | None = None) -> str:
         text = _UNSEEN.sub("", text)
     words = text.split()
     if not text.isprintable():
-        words = ["".join(filter(_is_kept, word)).strip(JOINERS) for word in words]
+        words = ["".join(c for c in word if c.isprintable() or c in JOINERS).strip(JOINERS) for word in words]
     line = normal_form("NFC", " ".join(filter(None, words)))
     return line[:longest].strip(f" {JOINERS}")
 
@@ -81,7 +81,9 @@ def name_key(name: str) -> str:
 
 
 def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Return the names of people given by name and number: with the number where several have the same name.
+    """Return the names of people given by name and number, in order: with the number where several have the same name.
+
+    The same name is one with the same `name_key`. Somebody without a number gets the name alone.
 
     Example:
         distinct_names([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])
@@ -89,8 +91,3 @@ def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
     """
     count = Counter(name_key(name) for name, _ in people)
     return [f"{name} ({number})" if number and count[name_key(name)] > 1 else name for name, number in people]
-
-
-def _is_kept(char: str) -> bool:
-    """Tell whether a character can stand in a cleaned line; spaces have been dealt with before."""
-    return char.isprintable() or char in JOINERS

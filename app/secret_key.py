@@ -28,9 +28,8 @@ class SecretFileError(ValueError):
 def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
     """The secret in `named_file`; without one that of a data folder, from SECRET_FILE.
 
-    In the data folder, the first process to ask for it makes it, of random bytes. Of processes that start at the same
-    time, all get the same one. Raises SecretFileError, and OSError where the file or the folder cannot be read or
-    written.
+    In the data folder, the first process to ask for it makes it, of random bytes; processes that start at the same time
+    all get the same one. Raises SecretFileError, and OSError if the file or folder cannot be read or written.
     """
     path = Path(named_file) if named_file else folder / SECRET_FILE
     if not named_file and not path.exists():
@@ -98,7 +97,7 @@ class SecretKey:
         return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
 
     def unseal(self, sealed: str) -> Any:
-        """The value that was sealed; raises UnsealError."""
+        """The value that was sealed; raises UnsealError for one sealed with another key, and for a damaged one."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

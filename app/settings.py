@@ -171,7 +171,10 @@ class Settings(BaseSettings):
     @field_validator("secret_key_file")
     @classmethod
     def _check_secret_key_file(cls, file: str) -> str:
-        """Accept a file that can be read, and "": a key that each machine made for itself would be of no use."""
+        """Accept "" and a file that can be read; what is in the file is not checked here.
+
+        A file that is missing is refused rather than made: a key that each machine made for itself would be of no use.
+        """
         if not file or (os.access(file, os.R_OK) and Path(file).is_file()):
             return file
         raise ValueError(_("must be a file that this process can read, not “{file}”").format(file=file[-60:]))
@@ -179,7 +182,7 @@ class Settings(BaseSettings):
     @field_validator("weights")
     @classmethod
     def _check_weights(cls, folders: str) -> str:
-        """Accept folders that exist and can be read, and ""."""
+        """Accept "", or folders that exist and can be read, separated by colons (os.pathsep)."""
         for folder in filter(None, folders.split(os.pathsep)):
             if not (os.access(folder, os.R_OK) and Path(folder).is_dir()):
                 problem = _("must be folders that this process can read, not “{folder}”")
@@ -189,7 +192,7 @@ class Settings(BaseSettings):
     @field_validator("metrics")
     @classmethod
     def _check_metrics(cls, address: str) -> str:
-        """Accept host:port, or ""."""
+        """Accept "", or host:port with a port up to 65535; the host is not looked at."""
         if not address or (re.fullmatch(r"\S+:\d{1,5}", address) and int(address.rpartition(":")[2]) <= 65535):
             return address
         raise ValueError(_("must be an address and a port such as 127.0.0.1:9100"))
@@ -205,7 +208,7 @@ class Settings(BaseSettings):
     @field_validator("smtp_from")
     @classmethod
     def _check_sender(cls, sender: str, others: ValidationInfo) -> str:
-        """Accept a mailbox with or without a name, and "" where there is no mail server."""
+        """Accept a mailbox with or without a name, and "" where there is no mail server; else raise as read_sender."""
         if sender or others.data.get("smtp"):
             read_sender(sender)
         return sender
@@ -234,7 +237,16 @@ class Settings(BaseSettings):
             return url
         if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
             raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
-        _check_parts(url)
+        from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
+        from sqlalchemy.exc import ArgumentError
+
+        try:
+            parts = make_url(url)
+        except (ArgumentError, ValueError):
+            raise ValueError(_("must be like postgresql://user:password@host:5432/database")) from None
+        is_file = parts.database and not parts.host and ":memory:" not in parts.database
+        if parts.drivername == "sqlite" and not is_file:
+            raise ValueError(_("must name a file after sqlite:///; leave it empty for SQLite in the data folder"))
         return url
 
     @property
@@ -261,17 +273,3 @@ class Settings(BaseSettings):
     def public_url(self, otherwise: str) -> str:
         """Where people reach the app, without a slash at the end: the address that was set, else the one given here."""
         return (self.address or otherwise).rstrip("/")
-
-
-def _check_parts(url: str) -> None:
-    """Raise ValueError for a URL that cannot be read, and for one of SQLite that names no file."""
-    from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        parts = make_url(url)
-    except (ArgumentError, ValueError):
-        raise ValueError(_("must be like postgresql://user:password@host:5432/database")) from None
-    is_file = parts.database and not parts.host and ":memory:" not in parts.database
-    if parts.drivername == "sqlite" and not is_file:
-        raise ValueError(_("must name a file after sqlite:///; leave it empty for SQLite in the data folder"))

@@ -31,10 +31,10 @@ _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 @cache
 def catalogues_by_language() -> Mapping[str, catalogues.NullTranslations]:
-    """The compiled catalogue of each language in LOCALES; English needs none."""
+    """The catalogue of each language: empty for English, then the compiled ones in LOCALES by name. Read once."""
     names = sorted(file.parent.parent.name for file in LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo"))
-    found = {name: catalogues.translation(DOMAIN, LOCALES, [name]) for name in names}
-    return {ENGLISH: catalogues.NullTranslations(), **found}
+    compiled = {name: catalogues.translation(DOMAIN, LOCALES, [name]) for name in names}
+    return {ENGLISH: catalogues.NullTranslations(), **compiled}
 
 
 def languages() -> tuple[str, ...]:
@@ -53,7 +53,10 @@ def speak(language: str) -> None:
 
 
 def in_language(language: str, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """What `work` returns in a language: for work of a request that another process does."""
+    """Call `work` while a language is spoken, and return its result; afterwards the one before is spoken again.
+
+    For work of a request that another process does.
+    """
     token = _language.set(language)
     try:
         return work(*arguments, **options)
@@ -63,6 +66,9 @@ def in_language(language: str, work: Callable[..., T], *arguments: Any, **option
 
 def preferred_language(accepted: str) -> str:
     """The language that a header Accept-Language prefers of those there are; English where it names none of them.
+
+    The highest weight wins (q, 1 where it is missing), of equal ones the first in the header. A language with q=0 is
+    refused. Regions are ignored: "de-CH" asks for "de", and the first mention of a language counts.
 
     preferred_language("fr, de-CH;q=0.9, en;q=0.8")    # "de" where there are English and German
     """

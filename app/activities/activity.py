@@ -60,9 +60,9 @@ class Policies:
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
-        """The policies with these values, defaults for the rest; PoliciesError names the first field that is wrong.
+        """The policies with these values, and defaults for the rest; PoliciesError names the first field that is wrong.
 
-        No value is converted: "1" is no number. Unknown names are ignored.
+        No value is converted: "1" is not a number. Unknown names are ignored.
         """
         try:
             return cls(**values)
@@ -70,7 +70,10 @@ class Policies:
             raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
 
     def gives_help(self, phase: Phase) -> bool:
-        """Whether students see drawings, nudges and diagnoses, get hints and may run a head: in an exam once closed."""
+        """Whether students see drawings, nudges and diagnoses, get hints and may run a head.
+
+        Always, except under exam conditions, where it is in phase "closed" only.
+        """
         return not self.exam or phase == "closed"
 
     @property
@@ -157,28 +160,36 @@ class Activity:
 
     @property
     def closes_at(self) -> datetime | None:
-        """The student's own closing time, extra time included; None where there is none."""
+        """The student's closing time, extra time included; None without a closing time."""
         return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=self.extra_minutes)
 
     @property
     def ends_at(self) -> datetime | None:
-        """When nobody can hand anything in any more: after everybody's extra time, the late window and the grace."""
+        """When nobody can hand anything in any more; None without a closing time.
+
+        That is GRACE after the closing time; unless the course is archived, the longest extra time that a student has
+        and the late window come before it.
+        """
         minutes = 0 if self.is_archived else self.longest_extra + self.policies.late_minutes
         return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
 
     @property
     def writable_until(self) -> datetime | None:
-        """The end of the student's late window, which is their closing time where there is none; None without both."""
+        """The end of the late window after the student's closing time; None without a closing time.
+
+        In an archived course it is the closing time, without extra time and late window.
+        """
         if self.is_archived:
             return self.plan.closes_at
         return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
 
     def phase(self, at: datetime) -> Phase:
-        """The phase at a time; a "draft" is one whatever its times.
+        """The phase at a time: "draft" in the state "draft", whatever the times.
 
-        "waiting" until `opens_at`, "open" until the student's closing time, "closing" until nobody can hand anything in
-        any more and drafts have been submitted, if they are to be, and "closed" from then on. Answers, and marks that
-        wait for the end, are shown in "closed" only.
+        Otherwise "waiting" until `opens_at`, "open" until the student's closing time (for ever if there is none),
+        "closing" until `ends_at` and, if the policies auto-submit drafts, until that has been done, and "closed" from
+        then on. After the closing time, `opens_at` no longer matters. In an archived course, the closing time has no
+        extra time. Answers, and marks that wait for the end, are shown in "closed" only.
         """
         opens_at = self.plan.opens_at
         closes_at = self.plan.closes_at if self.is_archived else self.closes_at
@@ -208,13 +219,19 @@ class Activity:
         return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
 
     def auto_submit_due(self, at: datetime) -> bool:
-        """Whether drafts are to be submitted at that time: SETTLING_TIME after the end, if that has not been done."""
+        """Whether auto-submitting is due at that time: from SETTLING_TIME after `ends_at` until it has been done.
+
+        Never for a draft or without an end. It is due even if the policies submit no drafts.
+        """
         if self.state == "draft" or self.ends_at is None or self._is_auto_submitted(at):
             return False
         return at >= self.ends_at + SETTLING_TIME
 
     def _is_auto_submitted(self, at: datetime) -> bool:
-        """Whether drafts have been auto-submitted by that time; if a clock was ahead, they may have changed since."""
+        """Whether drafts have been auto-submitted by that time.
+
+        A later time, noted by a clock that was ahead, does not count: drafts may have changed since.
+        """
         return self.auto_submitted_at is not None and self.auto_submitted_at <= at
 
     def seconds_left(self, at: datetime) -> int:
@@ -223,14 +240,15 @@ class Activity:
         return max(math.ceil(left), 0)
 
     def is_about_to_close(self, at: datetime) -> bool:
-        """Whether it is open for UNDO_TIME at most from that time on, as after a press of Close."""
+        """Whether it is open at that time, for UNDO_TIME more at most, as after a press of Close."""
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, at: datetime, **changes: Any) -> Activity:
-        """The activity with other values from `at` on, and what these mean for its drafts and answers.
+        """A copy of the activity with other values from `at` on, and what these mean for its drafts and answers.
 
-        Drafts are to be submitted again if the end or that policy changes. If students could see the answers and the
-        activity is open again, `answers_shown_at` is set: what they do from then on is late.
+        `auto_submitted_at` becomes None, so that drafts are submitted again, if `ends_at` or the policy `auto_submit`
+        changes. `answers_shown_at` becomes `at`, unless it is set already, if this reopens the activity
+        (`is_reopened_as`): what students do from then on is late.
         """
         after = replace(self, **changes)
         moved = (self.ends_at, self.policies.auto_submit) != (after.ends_at, after.policies.auto_submit)
@@ -238,11 +256,11 @@ class Activity:
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
-        """What pressing Close does: the activity closes in `minutes`, at the earliest in UNDO_TIME.
+        """What pressing Close at `at` does, to be stored: a closing time in `minutes`, at the earliest in UNDO_TIME.
 
-        One that is not open yet closes at once. None, and nothing happens, for a draft, for an activity that has
-        closed, and without `minutes` for one that would close by then anyway. `last` is the press before, if it can be
-        undone: two within UNDO_TIME are undone together.
+        An activity in phase "waiting" closes at once. None, if nothing is to change: in the phases "draft", "closing"
+        and "closed", and with 0 `minutes` if it would close by then anyway. `last` is the press before, None if it
+        cannot be undone: within UNDO_TIME of it, Undo brings back the times from before `last`, else the present ones.
         """
         phase, closes_at = self.phase(at), self.plan.closes_at
         if phase not in ("waiting", "open"):
@@ -255,10 +273,15 @@ class Activity:
         return UndoableClose(at, new, self.plan.opens_at, closes_at)
 
     def is_reopened_as(self, after: Activity, at: datetime) -> bool:
-        """Whether students can see the answers at `at`, but no longer once the activity is `after`."""
+        """Whether changing the activity to `after` reopens it: its phase at `at` is "closed", and would no longer be.
+
+        An `after` whose drafts are due to be auto-submitted does not count: it will be closed as soon as that is done.
+        """
         return self.phase(at) == "closed" and not after.auto_submit_due(at) and after.phase(at) != "closed"
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
-        """Whether the activity is open at `at`, or was until its late window ended less than `longer` ago."""
+        """Whether its phase at `at` is "open" or "closing", and the student's late window ended less than `longer` ago,
+        if at all.
+        """
         end = self.writable_until
         return self.phase(at) in ("open", "closing") and (end is None or at < end + longer)

@@ -135,7 +135,7 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` turned into JSON values."""
+        """The content that `as_json` turned into JSON values; a missing "models" is empty."""
         return cls(
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(stored["ticket"]) if stored["ticket"] else None,
@@ -145,7 +145,10 @@ class Content:
 
 
 def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], str]:
-    """Every open question that an activity ever asked, by sheet key and name, as asked last; the newest first."""
+    """Every open question in these revisions, by sheet key and `question_name`: the newest revision's first.
+
+    The text is that of the newest revision that asks it. `revisions` are by number.
+    """
     asked = dict[tuple[str, str], str]()
     for _number, content in sorted(revisions.items(), reverse=True):
         for item in content.items:

@@ -37,7 +37,7 @@ class Rules:
 
     @property
     def gives_help(self) -> bool:
-        """Whether drawings, nudges and diagnoses are shown and a head may be run: in an exam once it is closed."""
+        """Whether drawings, nudges and diagnoses are shown and a head may be run: in an exam only once it is closed."""
         return self.policies.gives_help(self.phase)
 
     @property
@@ -97,7 +97,10 @@ class Rules:
         return not self.is_writable or self.attempts_left(attempts) == 0
 
     def can_hand_in(self, attempts: int, *, handed_in: bool) -> bool:
-        """Whether the page of a sheet can hand it in: not again once no attempt is left."""
+        """Whether the page of a sheet can hand it in: while it is writable, for the first time always.
+
+        `handed_in` says whether it has been handed in before; then only if an attempt is left.
+        """
         return self.is_writable and not (handed_in and self.attempts_left(attempts) == 0)
 
 

@@ -102,12 +102,15 @@ class UnfinishedWork:
         return self.draft.student_id, self.draft.sheet_key
 
     def writes(self, questions: Collection[str]) -> bool:
-        """Whether the draft answers any of these questions, by the names of `question_name`."""
+        """Whether the draft has a text that is not blank for any of these questions, which are `question_name`s."""
         return any(name in questions for name in _typed(self.draft.answers))
 
     @property
     def has_news(self) -> bool:
-        """Whether the draft was saved after the last attempt and holds other answers; empty boxes count for nothing."""
+        """Whether the draft was saved after the last attempt and holds other answers; True without an attempt.
+
+        Boxes that are empty or blank count as missing, and space around a text does not matter.
+        """
         if self.last_answers is None or self.last_at is None:
             return True
         return self.draft.saved_at > self.last_at and _typed(self.draft.answers) != _typed(self.last_answers)
@@ -139,8 +142,9 @@ class NewAttempt:
     auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
-        """The attempt as it is stored under a key with that id at that time; in practice its student and activity are
-        0.
+        """The attempt as it is stored under a key with that id at that time, marked by its own sheet key.
+
+        In practice its student, activity, revision and sheet number are 0.
         """
         owner = key if isinstance(key, ClassSheetKey) else ClassSheetKey(0, 0, 0, 0, key.sheet_key)
         return Attempt(
@@ -241,9 +245,9 @@ def merged_draft(
 
     A box in `edits` gets its text from `answers`, unless an edit of the same tab with that number or a higher one was
     merged already: then the request was sent twice, or overtaken on its way. Between two tabs, the save that arrives
-    last wins. So a tab has to send every edit until it was told that it is stored. `edits` is None for a form that was
-    sent without script: then every text counts. Of tabs, only the last MAX_TABS are remembered. The first draft of a
-    sheet gets `sizes` as its variant, and empty boxes where nothing was edited.
+    last wins. So a tab has to send every edit until it was told that it is stored. Only the MAX_TABS tabs that saved
+    last are remembered. `edits` is None for a form that was sent without script: then every text counts, and the result
+    is never None. The first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was edited.
 
     Example:
         stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})

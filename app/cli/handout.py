@@ -19,7 +19,12 @@ from .terminal import Commands, InputError, open_library, optional_whole_number,
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `handout WORKSHEET -o FILE.pdf`; of --roster, --variants and --copies only one may be typed."""
+    """Add the command `handout WORKSHEET -o FILE.pdf`, which has no --json.
+
+    Its options are --model, --tokens, --decoder-tokens, --course, --date, --same, --seed, --layout, --paper, --figures,
+    --back and --large-print; one of --roster, --variants and --copies; and one of --key and --with-key, which make
+    `key` "only" and "with" (else "none"). Numbers stay texts; layout, paper and figures default to their first choice.
+    """
     command = commands.add(
         "handout", _write_handout, _("Create a PDF of sheets to print, or its answer key."), printable=False
     )
@@ -59,9 +64,8 @@ def add_to(commands: Commands) -> None:
 def _write_handout(parsed: argparse.Namespace) -> None:
     """Plan the sheets of a handout, typeset them and write the PDF to the given --output.
 
-    Raises InputError and RosterError for bad arguments, HandoutError for options that do not fit, and WorksheetError or
-    TokensError for a worksheet, model or length that cannot be used. Letters that no font has are named on standard
-    error.
+    Letters that no font has are named on standard error. Raises InputError and RosterError for bad arguments,
+    HandoutError for options that do not fit, WorksheetError or TokensError for an unusable worksheet, model or length.
     """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
-from typing import Any
 
 from app.exchange.hub import fetch_config, repository_name
 from app.models.architecture import Architecture
@@ -37,7 +37,7 @@ MODEL_HELP = N_("key of a model, path of a config.json, or org/name on the Huggi
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `models`, `shapes` and `parameters`, with their options."""
+    """Add `models`, `shapes MODEL… [--tokens N] [--decoder-tokens N]` and `parameters MODEL…`, all with --json."""
     commands.add("models", _list_models, _("List the models of the library."))
     shapes_command = commands.add(
         "shapes", _show_shapes, _("Print the shapes of every matrix in a head, a layer and the model.")
@@ -61,10 +61,11 @@ def _list_models(parsed: argparse.Namespace) -> None:
 
 
 def _show_shapes(parsed: argparse.Namespace) -> None:
-    """Print the shapes of each given model for inputs of --tokens: as tables, or one line of JSON for each model.
+    """Print the shapes of each given model for inputs of --tokens: as text, or with --json one line for each model.
 
-    Raises InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are
-    printed.
+    The text is a heading, the sizes that the model has, and a titled table for each part of PART_TITLES that it has.
+    Without --tokens they are as many as the model always takes, else 100, or fewer if it cannot take as many. Raises
+    InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are printed.
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
@@ -74,59 +75,49 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
         described = shapes(architecture, most if tokens is None else tokens, decoder_tokens)
         if parsed.json:
             print_json(described)
-        else:
-            _print_shapes(architecture, described)
-
-
-def _print_shapes(architecture: Architecture, described: dict[str, Any]) -> None:
-    """Print a heading, the sizes that the model has, then one titled table of shapes for each part that it has.
-
-    `described` is the result of `shapes_json.shapes`. The parts are one head, one layer, a decode step, cross attention
-    and the whole model, in this order.
-    """
-    heading = _("{model} ({family}), {tokens} tokens")
-    print(heading.format(model=architecture.name, family=described["family"], tokens=described["tokens"]))
-    print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
-    for part, title in PART_TITLES.items():
-        if shapes_of_part := described.get(part):
-            print(f"\n{_(title)}")
-            print_table([shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
-    print()
+            continue
+        heading = _("{model} ({family}), {tokens} tokens")
+        print(heading.format(model=architecture.name, family=described["family"], tokens=described["tokens"]))
+        print("  ".join(f"{symbol}={size}" for symbol, size in described["sizes"].items() if size is not None))
+        for part, title in PART_TITLES.items():
+            if shapes_of_part := described.get(part):
+                print(f"\n{_(title)}")
+                print_table([shape_row(key, shape) for key, shape in shapes_of_part.items() if isinstance(shape, list)])
+        print()
 
 
 def _show_parameters(parsed: argparse.Namespace) -> None:
-    """Print the parameter tensors and their sums for each given model: as tables, or one line of JSON for each."""
+    """Count the parameters of each given model: as text, or with --json one line for each model.
+
+    The text is a heading, a table of the parameter tensors, a line of sums for each run of equal layers, and the sums
+    of the model. Raises as `architecture_named` does at the first name with a problem; models before it are printed.
+    """
     for name in parsed.models:
         architecture = architecture_named(name)
+        count = parameters_json(architecture)
         if parsed.json:
-            print_json(parameters_json(architecture))
-        else:
-            _print_parameters(architecture, parameters_json(architecture))
-
-
-def _print_parameters(architecture: Architecture, count: dict[str, Any]) -> None:
-    """Print a table of the parameter tensors, then a line of sums for each run of equal layers, then the model's sums.
-
-    `count` is the result of `parameters_json`. The model's sums are embedding, output head, other, active and total.
-    """
-    heading = _("{model} ({family}), count as {model_class}")
-    words = {"model": architecture.name, "family": architecture.family, "model_class": architecture.model_class}
-    print(heading.format(**words) + "\n")
-    print_table(
-        [(_("tensor"), _("symbols"), _("shape"), _("parameters"), _("copies"))]
-        + [
-            (t["name"], " × ".join(t["symbols"]), " × ".join(map(str, t["shape"])), f"{t['count']:,}", t["layers"])
-            for t in count["tensors"]
-        ]
-    )
-    print()
-    for run in count["layers"]:
-        buckets = ", ".join(f"{key} {run[key]:,}" for key in ("attention", "attention_norms", "mlp", "norms", "other"))
-        layers = ngettext("{count} layer of {total:,}: {parts}", "{count} layers of {total:,}: {parts}", run["count"])
-        print(layers.format(count=run["count"], total=run["total"], parts=buckets))
-    for key in ("embedding", "output_head", "other", "active", "total"):
-        print(f"{key.replace('_', ' ')}: {count[key]:,}")
-    print()
+            print_json(count)
+            continue
+        heading = _("{model} ({family}), count as {model_class}")
+        words = {"model": architecture.name, "family": architecture.family, "model_class": architecture.model_class}
+        print(heading.format(**words) + "\n")
+        print_table(
+            [(_("tensor"), _("symbols"), _("shape"), _("parameters"), _("copies"))]
+            + [
+                (t["name"], " × ".join(t["symbols"]), " × ".join(map(str, t["shape"])), f"{t['count']:,}", t["layers"])
+                for t in count["tensors"]
+            ]
+        )
+        print()
+        for run in count["layers"]:
+            sums = ", ".join(f"{key} {run[key]:,}" for key in ("attention", "attention_norms", "mlp", "norms", "other"))
+            layers = ngettext(
+                "{count} layer of {total:,}: {parts}", "{count} layers of {total:,}: {parts}", run["count"]
+            )
+            print(layers.format(count=run["count"], total=run["total"], parts=sums))
+        for key in ("embedding", "output_head", "other", "active", "total"):
+            print(f"{key.replace('_', ' ')}: {count[key]:,}")
+        print()
 
 
 def shape_row(key: str, shape: list[int]) -> tuple[str, str]:
@@ -145,18 +136,10 @@ def architecture_named(name: str) -> Architecture:
     if name in models:
         return models[name].architecture
     path = Path(name)
-    if not _is_file(path):
+    if not os.path.isfile(path):  # False also for a text that cannot be a path, such as a very long one
         if repository_name(name) and not name.endswith(".json"):
             settings = read_settings()
             return build_architecture(fetch_config(name, settings.data_dir / "hub", allowed=settings.hub), name)
         problem = _("There is no model or file “{name}”. Models: {models}.")
         raise InputError(problem.format(name=name[:60], models=", ".join(models)))
     return read_config(read_file(path), path.parent.name if path.name == "config.json" else path.stem)
-
-
-def _is_file(path: Path) -> bool:
-    """Whether the path leads to a file; False also for a text that cannot be a path, such as a very long one."""
-    try:
-        return path.is_file()
-    except OSError:  # such as a name that is too long for any file
-        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +37,11 @@ PART_NOTES = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text."""
+    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text.
+
+    A model has the options --tokens, --decoder-tokens and --topic, weights have --text, --layer, --save and
+    --likelihood; --device, --dtype, --head and --json are for both. `_run` checks that they are not mixed.
+    """
     run = commands.add("run", _run, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", nargs="?", help=_(MODEL_HELP))
     run.add_argument("--tokens", help=_("number of input tokens (default 100, or as many as the model can take)"))
@@ -112,8 +117,10 @@ def _run_random_head(parsed: argparse.Namespace) -> None:
 def _run_real_head(parsed: argparse.Namespace) -> None:
     """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
 
-    With --json, one line of JSON is printed instead; --save writes the tensors to a file. Raises InputError for a
-    missing --text, a number that is none, or a file that cannot be written; ForwardError and CheckpointError.
+    --layer and --head count from 0, their default. --likelihood also runs the whole model, and adds the text's mean
+    negative log-likelihood. With --json, one line of JSON is printed instead; --save first writes the tensors to a
+    file. Raises InputError for a missing --text, a number that is none, or a file that cannot be written; ForwardError
+    and CheckpointError.
     """
     if parsed.text is None:
         raise InputError(_("--weights needs --text with a sentence."))
@@ -121,22 +128,19 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
     head = whole_number(parsed.head, "--head")
     checkpoint = _open(parsed.weights, None if parsed.likelihood else layer)
     states, report = HiddenStates(), _progress(_("Layer {done} of {total}"))
-    real_head = run_real_head(
-        checkpoint,
-        parsed.text,
-        layer=layer,
-        head=head,
-        device=parsed.device,
-        dtype=parsed.dtype,
-        states=states,
-        report=report,
-    )
+    where = {"layer": layer, "head": head, "device": parsed.device, "dtype": parsed.dtype}
+    real_head = run_real_head(checkpoint, parsed.text, **where, states=states, report=report)
     mean = None
     if parsed.likelihood:
-        where = {"device": real_head.device, "dtype": real_head.dtype}
-        mean = likelihood(checkpoint, parsed.text, **where, states=states, report=report)
+        as_before = {"device": real_head.device, "dtype": real_head.dtype}
+        mean = likelihood(checkpoint, parsed.text, **as_before, states=states, report=report)
     if parsed.save:
-        _save(real_head, parsed.save)
+        try:
+            with parsed.save.open("wb") as file:
+                save_npz(real_head, file)
+        except OSError as error:
+            problem = _("{file} cannot be written: {reason}.")
+            raise InputError(problem.format(file=str(parsed.save)[:60], reason=error.strerror)) from None
     if parsed.json:
         print_json(real_head.as_dict() | ({"likelihood": mean} if parsed.likelihood else {}))
         return
@@ -152,7 +156,7 @@ def _open(source: str, layer: int | None) -> Checkpoint:
     is none of these, or a Hub name if the settings do not allow the Hub.
     """
     path, hub_name, settings = Path(source), repository_name(source), read_settings()
-    if source == SMOLLM2 or _exists(path):
+    if source == SMOLLM2 or os.path.exists(path):  # False for a text that cannot be a path
         return open_checkpoint(source, [Path(path.absolute().anchor)])
     if hub_name is None or not settings.hub:
         raise InputError(_("There is no file or folder “{name}”.").format(name=source[-60:]))
@@ -161,16 +165,10 @@ def _open(source: str, layer: int | None) -> Checkpoint:
     return open_checkpoint(fetched, [cache])
 
 
-def _exists(path: Path) -> bool:
-    """Whether the path leads to something; False also for a text that cannot be a path."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _progress(sentence: str) -> Callable[[int, int], None]:
-    """A report of progress: it writes a sentence over the one before on standard error, if that is a terminal."""
+    """A function that reports progress: it writes `sentence`, with {done} and {total}, over the last line on standard
+    error, and ends the line once all is done. It writes nothing for a total of 0, or if that is no terminal.
+    """
 
     def report(done: int, total: int) -> None:
         if total and sys.stderr.isatty():
@@ -180,18 +178,11 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
     return report
 
 
-def _save(real_head: RealHead, path: Path) -> None:
-    """Write the npz file; raises InputError if that is not possible."""
-    try:
-        with path.open("wb") as file:
-            save_npz(real_head, file)
-    except OSError as error:
-        problem = _("{file} cannot be written: {reason}.")
-        raise InputError(problem.format(file=str(path)[:60], reason=error.strerror)) from None
-
-
 def _print_real_head(real_head: RealHead) -> None:
-    """Print a heading, the tokens, each parameter as stored and as used, the shapes, and rows' strongest keys."""
+    """Print a heading, whether the weights are quantized, the tokens, and three tables.
+
+    They have the parameters as stored and as used, the shapes of the tensors, and the last tokens' strongest keys.
+    """
     heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
     print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
     device = _("{tokens} tokens, on {device_name} in {dtype}")
@@ -209,7 +200,11 @@ def _print_real_head(real_head: RealHead) -> None:
 
 
 def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
-    """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'."""
+    """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'.
+
+    The fifth cell says which part of the stored tensor is the head's ("all", or rows, columns or numbers), then what
+    its note says, then whether it is transposed. The last has the shape `used`; if that is empty, the part's length.
+    """
     last, is_whole = part.start + part.length - 1, part.length == part.stored.shape[part.dim]
     kind = _("columns {first} to {last}") if part.dim else _("rows {first} to {last}")
     if len(part.stored.shape) == 1:

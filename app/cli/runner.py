@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -49,7 +49,7 @@ SIGNAL_LAG_S = 0.3  # between the end of a child and our own signal, where both 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `runner`."""
+    """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json; all are texts."""
     about = _("Do the heads and large handouts that servers with ATTENTION_SHAPES_RUNNERS=true leave to runners.")
     runner = commands.add("runner", _run, about, printable=False)
     runner.add_argument("--device", help=_("cpu, mps, cuda or cuda:NUMBER (default: CUDA, else MPS, else CPU)"))
@@ -67,7 +67,10 @@ def _run(parsed: argparse.Namespace) -> None:
     fonts. Raises InputError for options that cannot be used, a name that a living runner has, settings without
     PostgreSQL, and a database that a newer version has made; while the database does not answer, it waits for it.
     """
-    settings, kinds, concurrency = read_settings(), _kinds(parsed.kinds), _concurrency(parsed.concurrency)
+    settings, kinds = read_settings(), _kinds(parsed.kinds)
+    concurrency = whole_number(parsed.concurrency, "--concurrency")
+    if not 1 <= concurrency <= MAX_CONCURRENCY:
+        raise InputError(_("--concurrency must be from 1 to {most}.").format(most=MAX_CONCURRENCY))
     name = f"{socket.gethostname()}-{os.getpid()}" if parsed.name is None else parsed.name.strip()
     if not name.isprintable() or not 0 < len(name) <= MAX_RUNNER_NAME:
         raise InputError(_("--name must be 1 to {most} printable characters.").format(most=MAX_RUNNER_NAME))
@@ -88,7 +91,9 @@ def _run(parsed: argparse.Namespace) -> None:
             device=device.partition(":")[0] or None,
         )
         opened.callback(heads.close)
-        offer = _offer(settings) if "head" in kinds else ()
+        # The weights of this machine, as the pages of servers list them: without the paths of their files.
+        listed = map(asdict, listed_checkpoints(settings.weight_folders)) if "head" in kinds else ()
+        offer = [{name: value for name, value in each.items() if name != "source"} for each in listed]
         runner = Runner(name, kinds, device=device, concurrency=concurrency, checkpoints=offer)
         runner = _with_device(runner, heads, stopped)
         store = _open_store(settings, folder, stopped)
@@ -111,14 +116,6 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
     return tuple(kind for each, kind in KINDS_BY_OPTION.items() if each in names)
 
 
-def _concurrency(text: str) -> int:
-    """The number of --concurrency; raises InputError for anything but a whole number from 1 to MAX_CONCURRENCY."""
-    number = whole_number(text, "--concurrency")
-    if 1 <= number <= MAX_CONCURRENCY:
-        return number
-    raise InputError(_("--concurrency must be from 1 to {most}.").format(most=MAX_CONCURRENCY))
-
-
 def _choose_device(text: str | None) -> str:
     """The device of --device as it was typed, "" if none was; raises InputError for a text that is no device.
 
@@ -137,12 +134,6 @@ def _choose_device(text: str | None) -> str:
     return text or ""
 
 
-def _offer(settings: Settings) -> list[dict[str, Any]]:
-    """The weights of this machine as the pages of servers list them, without the paths of their files."""
-    listed = map(asdict, listed_checkpoints(settings.weight_folders))
-    return [{name: value for name, value in each.items() if name != "source"} for each in listed]
-
-
 def _temporary_folder(opened: ExitStack) -> Path:
     """A new folder that is deleted at the end; raises InputError if it cannot be made, as on a full disk."""
     try:
@@ -155,12 +146,12 @@ def _temporary_folder(opened: ExitStack) -> Path:
 def _stop_on_signals() -> threading.Event:
     """An event that SIGTERM and Ctrl-C set; the second of them ends the process at once.
 
-    EXIT_LIMIT_S after the first, the process ends whatever the database does; what is at work then starts again
-    elsewhere.
+    EXIT_LIMIT_S after the first, the process ends whatever the database does; its jobs then start again elsewhere.
     """
     stopped = threading.Event()
 
     def stop(number: int, _frame: object) -> None:
+        """Handle a signal: set the event and start the timer that ends the process, or end it if the event is set."""
         if stopped.is_set():
             os._exit(128 + number)
         stopped.set()
@@ -174,8 +165,7 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) -> Runner:
-    """The runner with its device, its name and memory, as a child with torch reports them; the fastest if none was
-    chosen.
+    """The runner with its device (the fastest if none was chosen) and that device's name and memory, by torch.
 
     A runner for handouts alone is on the CPU, and needs no torch. Raises InputError for a device that isn't there, and
     where torch cannot be loaded; ends the process if it is stopped meanwhile.
@@ -228,6 +218,7 @@ def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
     """
 
     def heard_at() -> object:
+        """The last sign of life of a living runner of this name; None if there is none, or no answer."""
         with suppress(SQLAlchemyError):  # the database has gone away again: nobody is heard of, and its return awaited
             return next((each.heard_at for each in store.jobs.runners() if each.name == name and each.is_alive), None)
         return None
@@ -241,9 +232,9 @@ def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
 def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner, stopped: threading.Event) -> None:
     """Do jobs until the process is stopped, and give a sign of life every SIGN_EVERY_S.
 
-    Prints a line when it starts, when the database is lost and when it is back, and, once each, if other versions of
-    the program queue jobs that it cannot do, or have changed the tables. At the end it puts back what is at work and
-    signs off.
+    Jobs are taken once the first sign of life has been stored. Prints a line then, when the database is lost and when
+    it is back, and, once each, if other versions of the program queue jobs that it cannot do, or have changed the
+    tables. At the end, also after an exception, what is at work is put back and the runner signs off.
     """
     from app.main import job_kinds, job_services  # which loads the app
 
@@ -251,6 +242,10 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
     for kind, (work, limits) in job_kinds(services).items():
         if kind in runner.kinds:
             services.jobs.add_kind(kind, _announced(kind, work, stopped), limits)
+    sentence = _("Runner {name} does {kinds} on {device} ({device_name}), {count} of each kind at a time.")
+    kinds = ", ".join(option for option, kind in KINDS_BY_OPTION.items() if kind in runner.kinds)
+    where = {"device": runner.device, "device_name": runner.device_name}
+    description = sentence.format(name=runner.name, kinds=kinds, count=runner.concurrency, **where)
     is_started, is_lost, told = False, False, set[str]()
     try:
         while not stopped.is_set():
@@ -264,7 +259,7 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
             else:
                 if not is_started:
                     services.jobs.start()
-                    _say(_description(runner))
+                    _say(description)
                 if is_lost:
                     _say(_("The database is back."))
                 for note in sorted(notes - told):
@@ -276,16 +271,10 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
         services.printer.close()
 
 
-def _description(runner: Runner) -> str:
-    """What a runner does and where, for the terminal."""
-    sentence = _("Runner {name} does {kinds} on {device} ({device_name}), {count} of each kind at a time.")
-    kinds = ", ".join(each for each, kind in KINDS_BY_OPTION.items() if kind in runner.kinds)
-    where = {"device": runner.device, "device_name": runner.device_name}
-    return sentence.format(name=runner.name, kinds=kinds, count=runner.concurrency, **where)
-
-
 def _notes_on_versions(store: Store) -> set[str]:
-    """A sentence if jobs wait that code with another form has queued, and one if newer code has changed the tables."""
+    """A sentence if jobs of another JOB_FORM wait or are at work, and one if the tables have a revision that this code
+    does not know, or none.
+    """
     notes = set[str]()
     if store.jobs.count_of_other_forms():
         notes.add(_("Jobs wait that another version of this program has queued: update this runner, or the servers."))
@@ -299,13 +288,19 @@ def _notes_on_versions(store: Store) -> set[str]:
 def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
     """The work of a kind, with a line on the terminal when it begins and when it ends.
 
-    The lines have the kind and the number of the job: nothing that anybody typed. Work that fails within SIGNAL_LAG_S
-    of a signal to this process is put back, as if it had been stopped: the child that does it got the same signal.
+    The lines have the kind and the number of the job: nothing that anybody typed. If this process gets a signal to stop
+    before work fails, or up to SIGNAL_LAG_S later, the job is put back, as if it had been stopped: the child that does
+    it got the same signal. An error with the reason "refused" is passed on even then.
     """
     taken, ended = _("Job {id} ({kind}) taken."), _("Job {id} ({kind}) {ending} after {seconds:.1f} s.")
     endings = {"done": _("done"), "refused": _("refused"), "failed": _("failed"), "stopped": _("put back or cancelled")}
 
     def carry_out(task: Task) -> Result:
+        """Do the work between two lines on the terminal, counted as "working" if metrics are on; return its result.
+
+        Its errors are passed on, but one that is attributed to a signal becomes JobStoppedError. The second line says
+        "refused" for a ValueError whose `reason` is "refused", empty or missing, and "failed" for every other error.
+        """
         began, ending, at_work = time.monotonic(), "failed", meters()
         _say(taken.format(id=task.job.id, kind=kind))
         if at_work:

@@ -45,28 +45,25 @@ SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lo
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `serve`, which has no options; its help explains every setting."""
+    """Add the command `serve`, which has no options.
+
+    Its help ends in a paragraph for each environment variable that is a setting, with its sentence indented below it.
+    """
     command = commands.add("serve", _serve, _("Serve the pages and the API."), printable=False)
     command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.epilog = _settings_help()
-
-
-def _settings_help() -> str:
-    """Return a heading, then a paragraph for each environment variable, with its sentence indented below it."""
     paragraphs = (
         f"{variable(name)}\n{textwrap.fill(_(str(field.description)), 90, initial_indent='  ', subsequent_indent='  ')}"
         for name, field in Settings.model_fields.items()
     )
     heading = _("These environment variables hold the settings:")
-    return "\n\n".join((heading, *paragraphs)).replace("%", "%%")
+    command.epilog = "\n\n".join((heading, *paragraphs)).replace("%", "%%")
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
     Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
-    cannot be opened, allows too few connections or is served with another secret key, and workers that end as they
-    start.
+    cannot be opened or does not fit (`_check_campus`), and workers that end as they start.
     """
     settings = read_settings()
     _raise_file_limit()
@@ -153,7 +150,7 @@ def start_metrics(settings: Settings, folder: Path) -> None:
 
 
 def _shown_host(host: str) -> str:
-    """A host as it is written in a URL: "::1" as "[::1]", and one that means every interface as localhost."""
+    """A host as it is written in a URL: "::1" as "[::1]", and "0.0.0.0" and "::" (every interface) as "localhost"."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return "localhost"
     return f"[{host}]" if ":" in host else host
@@ -163,8 +160,9 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and what is missing.
 
     That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
-    one; the right time, if it is not the database's; and an update, if a newer version has changed the tables. While no
-    teacher has an account, also make and print a link that creates the first one.
+    one; the right time, if the clock differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and an update, if
+    a newer version has changed the tables. While no teacher has a password, also make and print a one-time link that
+    creates the first account.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:

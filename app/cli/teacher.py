@@ -16,7 +16,7 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `teacher add|reset|operator` and `sample-course [EMAIL] [--remove]`."""
+    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`."""
     teacher = commands.add(
         "teacher",
         _change_teacher,
@@ -32,12 +32,8 @@ def add_to(commands: Commands) -> None:
     teacher.add_argument("email", metavar="EMAIL", nargs="?")
     teacher.add_argument("--name", default="", help=_("with add: the name that colleagues see"))
     teacher.add_argument("--remove", action="store_true", help=_("with operator: the teacher is no longer one"))
-    sample = commands.add(
-        "sample-course",
-        _add_or_remove_sample,
-        _("Create a sample course with simulated students."),
-        printable=False,
-    )
+    about = _("Create a sample course with simulated students.")
+    sample = commands.add("sample-course", _add_or_remove_sample, about, printable=False)
     sample.add_argument(
         "email", metavar="EMAIL", nargs="?", help=_("the teacher’s e-mail; optional if there is only one teacher")
     )
@@ -47,13 +43,15 @@ def add_to(commands: Commands) -> None:
 def _change_teacher(parsed: argparse.Namespace) -> None:
     """Do what `parsed.action` says: see `_print_password_link` for add and reset, `_change_operator` for operator.
 
-    Raises InputError for --remove with add or reset, for a text that is no e-mail address, and for none, unless that
-    lists the operators.
+    "operator" without an address and --remove prints the address of each operator, or how to make one if there is none.
+    Raises InputError for --remove with add or reset, for a text that is no e-mail address, and otherwise for none.
     """
     if parsed.remove and parsed.action != "operator":
         raise InputError(_("“--remove” goes with “teacher operator EMAIL” only."))
     if parsed.action == "operator" and not (parsed.email or parsed.remove):
-        _print_operators()
+        with open_store(read_settings()) as store:
+            emails = [teacher.email for teacher in store.people.operators()]
+        print("\n".join(emails) or _("There is no operator: “teacher operator EMAIL” makes a teacher one."))
         return
     email = parse_email(parsed.email or "")
     if email is None:
@@ -62,14 +60,6 @@ def _change_teacher(parsed: argparse.Namespace) -> None:
         _change_operator(email, not parsed.remove)
     else:
         _print_password_link(parsed, email)
-
-
-def _print_operators() -> None:
-    """Print the e-mail address of each operator, or how to make one where there is none."""
-    with open_store(read_settings()) as store:
-        emails = [teacher.email for teacher in store.people.operators()]
-    nobody = _("There is no operator: “teacher operator EMAIL” makes a teacher one.")
-    print("\n".join(emails) or nobody)
 
 
 def _change_operator(email: str, is_operator: bool) -> None:
@@ -98,8 +88,7 @@ def _existing_teacher(store: Store, email: str) -> Teacher:
 def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
     """Create an account (`add`) or find one (`reset`), and print a link that sets its password; noted in the audit log.
 
-    Raises InputError for an `add` if there is an account, and a `reset` if there is none. A name is cut to 100
-    characters.
+    Raises InputError if `add` finds an account, or `reset` finds none. A name is cut to 100 characters.
     """
     settings = read_settings()
     with open_store(settings) as store, store.transaction():
@@ -115,39 +104,26 @@ def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
 
 
 def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
-    """Create a sample course for a teacher, or with --remove delete all of theirs; noted in the audit log.
+    """Create a sample course for a teacher, or with --remove delete all those with the teacher on their staff.
 
-    The teacher is the one with the given e-mail, else the only one there is; raises InputError if there is no such
-    teacher.
+    Prints what was done, and notes it in the audit log. The teacher is the one with the given e-mail or, without one,
+    the only one there is; raises InputError if nobody has the e-mail, or there is not exactly one teacher.
     """
     with open_store(read_settings()) as store:
-        teacher = _find_teacher(store, parsed.email)
+        teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()
+        if teacher is None:
+            problem = _(
+                "Name a teacher: “sample-course EMAIL”, with the e-mail of an account. “teacher add EMAIL” creates one."
+            )
+            raise InputError(problem)
         if parsed.remove:
-            _remove_samples(store, teacher)
+            samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
+            for course in samples:
+                with store.audit_log.recording("terminal", AuditAction.SAMPLE_COURSE_DELETED, course):
+                    store.courses.delete(course)
+            nothing = _("{email} has no sample course.").format(email=teacher.email)
+            print(_("The sample course was removed.") if samples else nothing)
             return
         course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher, "terminal")
         done = _("Created “{course}” for {email}. “sample-course --remove” removes it.")
         print(done.format(course=course.title, email=teacher.email))
-
-
-def _remove_samples(store: Store, teacher: Teacher) -> None:
-    """Delete every sample course with this teacher on its staff, note it in the audit log, and print the outcome."""
-    samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
-    for course in samples:
-        with store.audit_log.recording("terminal", AuditAction.SAMPLE_COURSE_DELETED, course):
-            store.courses.delete(course)
-    nothing = _("{email} has no sample course.").format(email=teacher.email)
-    print(_("The sample course was removed.") if samples else nothing)
-
-
-def _find_teacher(store: Store, email: str | None) -> Teacher:
-    """Return the teacher with this e-mail, or the only teacher there is if it is None or "".
-
-    Raises InputError if nobody has the e-mail, or if there is not exactly one teacher.
-    """
-    teacher = store.people.find_teacher(email) if email else store.people.only_teacher()
-    if teacher is None:
-        raise InputError(
-            _("Name a teacher: “sample-course EMAIL”, with the e-mail of an account. “teacher add EMAIL” creates one.")
-        )
-    return teacher

@@ -27,8 +27,8 @@ class Workers(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         """Replace the workers that have ended: one pass, which uvicorn calls again and again.
 
-        After MAX_EARLY_ENDS workers in a row that ended within EARLY_S, log an error, set `keep_dying`, and ask the
-        parent process to stop.
+        After MAX_EARLY_ENDS workers in a row that ended within EARLY_S of when they were first seen, log an error, set
+        `keep_dying`, and ask the parent process to stop. One that lived longer starts the count anew.
         """
         now, before = time.monotonic(), list(self.processes)
         for process in before:

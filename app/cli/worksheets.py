@@ -14,8 +14,8 @@ from pathlib import Path
 from app.algebra.number_text import format_number
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
 from app.figures.sheet_figures import draw_figures
-from app.grading.grade import Report, grade
-from app.grading.hints import HINT_LEVELS, Hint, write_hint
+from app.grading.grade import grade
+from app.grading.hints import HINT_LEVELS, write_hint
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
 from app.models.read_config import MAX_CONFIG_BYTES
@@ -38,7 +38,11 @@ MANY_TOKENS = 100_000  # more than the context length of most models
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, with their options."""
+    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, all with --json.
+
+    They are `variant WORKSHEET_OR_CODE [--seed] [--key]`, `grade WORKSHEET_OR_CODE ANSWERS.json [--seed] [--hint]` and
+    `check-worksheets [FOLDER_OR_FILE] [--sentences]`.
+    """
     commands.add("worksheets", _list_worksheets, _("List the worksheets."))
     sheet = commands.add("variant", _show_variant, _("Print a worksheet; a seed chooses its numbers."))
     sheet.add_argument("--key", action="store_true", help=_("print the answers too"))
@@ -102,14 +106,15 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 def _print_variant(variant: Variant, key: bool) -> None:
     """Print the sheet as text, each box as "____" or, if `key`, as its number and symbols: "100 = N".
 
-    Below it, a line for each pair of misconceptions with the same answers on this sheet, of which "right" may be one.
+    In this order: title and code, the sentences above the table, the program if there is one, the table, the questions
+    (those of CHECKED_FIRST only if `key`), the footnote, and a line for each pair of misconceptions with the same
+    answers on this sheet, of which "right" may be one.
     """
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
     print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
-    columns = tuple(
-        dict.fromkeys((*variant.fields, *(blank.field for blank in variant.blanks if blank.field == "count")))
-    )
+    counts = (blank.field for blank in variant.blanks if blank.field == "count")
+    columns = tuple(dict.fromkeys((*variant.fields, *counts)))
     rows = [("", *(variant.wording.axes[column].name for column in columns))]
     for row in variant.rows:
         if variant.is_question(row):
@@ -135,7 +140,10 @@ def _print_variant(variant: Variant, key: bool) -> None:
 
 
 def _print_program(variant: Variant) -> None:
-    """Print the program of a sheet with the shapes that go in and the error, if the sheet is about one."""
+    """Print the program of a sheet, if the sheet is about one: the shapes that go in, then the numbered lines.
+
+    Below them are the line that stops and its error, if the program is loud, and the table of its witness, if any.
+    """
     if code := code_shown(variant):
         print("\n".join(f"{name} {shape}" for name, shape in code.given) + "\n")
         print("\n".join(f"{number:2}  {line}" for number, line in enumerate(code.lines, start=1)))
@@ -153,7 +161,11 @@ def _cell_text(cell: str | bool) -> str:
 
 
 def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
-    """Print those of the rows that are questions: name, code, and options or boxes; if `key`, the answer."""
+    """Print those of the rows that are questions: name, answer if `key`, code if any, and what can be answered.
+
+    That is the numbered options of a choice, or the boxes of a question with several, which `key` leaves out; nothing
+    for other questions.
+    """
     for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
         print(f"\n{row.name}" + (f" {answer_in_words(variant, row.key)}" if key else ""))
@@ -168,8 +180,10 @@ def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -
 def _grade_answers(parsed: argparse.Namespace) -> None:
     """Mark answers from a file, or from standard input for "-"; print marks, score, diagnosis and, with --hint, a hint.
 
-    With --json the report is one line. Raises InputError for answers that cannot be read, and AnswersError for an
-    answer to a box that the sheet lacks.
+    Marks are a table with 40 characters of each answer. A hint with the message of the diagnosis is left out. If the
+    sheet is not all right, but an answer could be read, the questions of CHECKED_FIRST follow. With --json everything
+    is one line. Raises InputError for answers that cannot be read, and AnswersError for an answer to a box that the
+    sheet lacks.
     """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
@@ -178,8 +192,15 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
         with_hint = {"hint": hint and hint.as_json(variant)} if parsed.hint else {}
         opened = opened_rows(variant) if report.has_readable_answer else []
         print_json({**report.as_json(variant), **({"opened": opened} if opened else {}), **with_hint})
-    else:
-        _print_report(variant, report, hint)
+        return
+    print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
+    print(_("{score} of {best}").format(score=report.score, best=report.out_of))
+    if report.diagnosis:
+        print(report.diagnosis.message)
+    if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
+        print(hint.message)
+    if report.has_readable_answer and not report.complete:
+        _print_questions(variant, (row for row in variant.rows if row.key in CHECKED_FIRST))
 
 
 def _answers(name: str) -> dict[str, str]:
@@ -200,18 +221,6 @@ def _answers(name: str) -> dict[str, str]:
         problem = _('{file} must hold one JSON object of texts: {{"queries.rows": "100", …}}.')
         raise InputError(problem.format(file=name))
     return answers
-
-
-def _print_report(variant: Variant, report: Report, hint: Hint | None) -> None:
-    """Print marks with 40 characters of each answer, score, diagnosis if any, and a hint that does not repeat it."""
-    print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
-    print(_("{score} of {best}").format(score=report.score, best=report.out_of))
-    if report.diagnosis:
-        print(report.diagnosis.message)
-    if hint and not (report.diagnosis and hint.message == report.diagnosis.message):
-        print(hint.message)
-    if report.has_readable_answer and not report.complete:
-        _print_questions(variant, (row for row in variant.rows if row.key in CHECKED_FIRST))
 
 
 def _check_worksheets(parsed: argparse.Namespace) -> None:
@@ -301,14 +310,18 @@ def _print_sentences(library: Library, *, as_json: bool) -> None:
 
 
 def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
-    """Yield (kind, sentence) for each sentence of a sheet, such as ("nudges", "queries.rows: …"), title first.
+    """Yield (kind, sentence) for each sentence of a sheet, such as ("single-head: nudges", "queries.rows: …").
 
+    In this order: the title, the sentences around the table, names of rows and their formulas, nudges of boxes, what is
+    said about the misconceptions that the sheet can show, descriptions of drawings without the shapes, and captions.
     Headings, labels and the author's introduction are left out.
     """
     text, topic = variant.text, variant.worksheet.topic
     yield "titles", text.title
     paragraphs = (text.description, text.asides, text.task, *text.assumptions, text.footnote or "")
-    yield from ((f"{topic}: description", sentence) for sentence in _split(" ".join(paragraphs)))
+    # Cut at a space between ".", "?" or ")" and a capital or "(".
+    for sentence in re.split(r"(?<=[.?)]) (?=[A-Z(])", " ".join(paragraphs)):
+        yield f"{topic}: description", sentence
     for row in variant.rows:
         yield f"{topic}: rows", f"{row.name} ({row.note})" if row.note else row.name
         if formula := write_formula(variant, row.key):
@@ -322,8 +335,3 @@ def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     for figure in draw_figures(variant, variant.problem.answers):
         yield "drawings", figure.alt_text.rpartition(". ")[0]  # without the shapes
         yield from (("captions", caption) for caption in (*figure.explanations, *figure.captions))
-
-
-def _split(text: str) -> list[str]:
-    """The sentences of a text: cut at a space between ".", "?" or ")" and a capital or "("."""
-    return re.split(r"(?<=[.?)]) (?=[A-Z(])", text)

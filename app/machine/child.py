@@ -77,6 +77,7 @@ class WarmChild:
         kept_memory: int | None = None,
         idle_time_only: bool = False,
     ) -> None:
+        """No child is started before the first `ask`; `name` is the process's, and in the log."""
         self._name, self._serve = name, serve
         self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
         self._start_limit_s, self._idle_time_only = start_limit_s, idle_time_only
@@ -99,16 +100,21 @@ class WarmChild:
     ) -> Message:
         """Send a job to the child and return its answer; blocks, also while other threads use the child.
 
-        Starts a child if none lives, and afterwards the timer that ends it when idle. `on_progress` gets the content of
-        each progress message. `on_tick` is called every TICK_S, while a child starts, too; what it raises kills the
-        child and is passed on. Raises ChildTooSlow, ChildTooLarge and ChildLost.
+        Starts a child if none lives; `time_limit_s` does not count its start. `on_progress` gets the content of each
+        progress message. `on_tick` is called every TICK_S, while a child starts, too; what either raises kills the
+        child and is passed on. Afterwards a timer starts that ends the child when idle, if it may be kept (`_rest`).
+        Raises ChildTooSlow, ChildTooLarge and ChildLost; each leaves no child.
         """
         with self._lock:
             if self._idle_timer:
                 self._idle_timer.cancel()
             try:
                 child = self._ready_child(on_tick)
-                self._send(child, job)
+                try:
+                    child.pipe.send(job)
+                except OSError:
+                    self._kill()
+                    raise ChildLost from None
                 return self._await_answer(child, time_limit_s, on_progress, on_tick)
             finally:
                 self._rest()
@@ -128,7 +134,10 @@ class WarmChild:
             self._kill()
 
     def _rest(self) -> None:
-        """Start the timer that ends an idle child; end it now if it may not be kept, or has grown too large."""
+        """Start the timer that ends the idle child, if there is one.
+
+        It is killed now instead if `idle_limit_s` is 0, or if it takes more memory than `kept_memory` (None: any).
+        """
         if self._running is None:
             return
         too_large = self.kept_memory is not None and memory_of(self._running.process.pid) > self.kept_memory
@@ -142,8 +151,8 @@ class WarmChild:
     def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
         """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
 
-        A child that ends before it is ready is replaced, MAX_STARTS starts in all; after that every call raises
-        ChildLost at once for REST_AFTER_FAILED_STARTS_S.
+        A child that ends before it is ready is replaced, MAX_STARTS starts in all; then that is logged and counted, and
+        this and every call within REST_AFTER_FAILED_STARTS_S raises ChildLost.
         """
         if not self._closed and self._running and self._running.process.is_alive():
             return self._running
@@ -160,13 +169,18 @@ class WarmChild:
             elif not self._closed:
                 self._rests_until = time.monotonic() + REST_AFTER_FAILED_STARTS_S
                 count_failure("child")
-                log.error("the %s process ended with exit code %s before it was ready, %s times; next try in %s s%s",
+                reason = "the lines above are what it wrote"
+                if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
+                    reason = "a program that was read from standard input cannot start any"
+                log.error("the %s process ended with exit code %s before it was ready, %s times; next try in %s s: %s",
                           self._name, running.process.exitcode, MAX_STARTS, REST_AFTER_FAILED_STARTS_S,
-                          _reason_not_to_start())  # fmt: skip
+                          reason)  # fmt: skip
         raise ChildLost
 
     def _start(self) -> _Running:
-        """Start a child, without waiting until it is ready."""
+        """Start a child as a new Python process, without waiting until it is ready; on Linux, it gets idle time only if
+        that was asked for.
+        """
         context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
         ours, theirs = context.Pipe()
         process = context.Process(target=self._serve, args=(theirs,), name=self._name, daemon=True)
@@ -177,14 +191,6 @@ class WarmChild:
         theirs.close()  # so that the pipe ends when the child does
         return _Running(process, ours)
 
-    def _send(self, child: _Running, job: object) -> None:
-        """Send a job to the child; if it is gone, kill what is left and raise ChildLost."""
-        try:
-            child.pipe.send(job)
-        except OSError:
-            self._kill()
-            raise ChildLost from None
-
     def _await_answer(
         self,
         child: _Running,
@@ -192,7 +198,11 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Wait for the child's answer, watching its time and memory; whatever this raises, the child was killed."""
+        """Wait for the child's next message that is not "progress", and return it.
+
+        Raises ChildTooSlow after `limit_s`, ChildTooLarge if it takes more than `memory_limit` (None: any), ChildLost
+        if it ends, and what the callbacks raise: see `ask`. Whatever it raises, the child has been killed.
+        """
         ends_at = time.monotonic() + limit_s
         try:
             while True:
@@ -224,10 +234,11 @@ class WarmChild:
 
 
 def enter_child() -> int:
-    """Begin the main function of a child: give way to the app, leave Ctrl-C to it, and end when it ends.
+    """Begin the main function of a child: set up the log, give way to the app, ignore Ctrl-C, and end with the app.
 
-    Returns how many threads the child may compute with. On Linux it never runs on the last core: low priority is not
-    enough, since a request of the app may have to wait until a child's turn on a core is over.
+    To give way, it has a low priority, and the system kills it first where memory runs out. Returns how many threads
+    the child may compute with. On Linux it never runs on the last core: low priority is not enough, since a request of
+    the app may have to wait until a child's turn on a core is over.
     """
     configure_logging()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -252,13 +263,6 @@ def _leave_a_core() -> int:
         return len(others)
     except (OSError, AttributeError):  # only Linux has it
         return max(1, (os.cpu_count() or 2) - 1)
-
-
-def _reason_not_to_start() -> str:
-    """The end of a log line: that a program read from standard input cannot start children, or to look above."""
-    if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
-        return ": a program that was read from standard input cannot start any"
-    return ": the lines above are what it wrote"
 
 
 def memory_of(process_id: int | None) -> int:

@@ -24,12 +24,13 @@ class _SomebodyElseDoesError(Exception):
 
 
 class Housekeeper:
-    """Calls `often` in every process, and `daily` in one process of this machine at a time.
+    """Calls `often` every TIDY_EVERY_S in every process, and `daily` once a day in one process of this machine.
 
-    `folder` holds a file that is touched when the daily work is done.
+    `folder` holds the lock of the daily work, and a file that is touched when that is done.
     """
 
     def __init__(self, folder: Path, often: Callable[[], object], daily: Callable[[], object]) -> None:
+        """Nothing is done before `start` or `tidy`."""
         self._often, self._daily = often, daily
         self._turn, self._done = MachineTurn(folder / "housekeeping"), folder / "housekeeping-done"
         self._stopped = threading.Event()
@@ -47,7 +48,7 @@ class Housekeeper:
             self._thread.join(STOP_LIMIT_S)
 
     def tidy(self) -> None:
-        """Do the frequent work, and the daily work if it was not done for a day; failures are logged, not raised."""
+        """Do the frequent work, then the daily work if it is due; failures are logged and counted, not raised."""
         for work in (self._often, self._do_daily_work):
             try:
                 work()
@@ -56,7 +57,10 @@ class Housekeeper:
                 count_failure("housekeeping")
 
     def _do_daily_work(self) -> None:
-        """Do the daily work if it is due, unless another process of this machine is doing it."""
+        """Do the daily work and touch its file, if that is missing or was touched over a day ago.
+
+        Nothing happens if another process of this machine is doing the work, or has just done it.
+        """
         if self._is_due():
             with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):
                 if self._is_due():

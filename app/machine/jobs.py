@@ -92,8 +92,7 @@ class Runner:
 
     `concurrency` is how many jobs of each kind it does at a time. `checkpoints` describes each of its weights, under
     `key` and other names. Jobs are matched with its `form`, `device` ("cpu", "cuda:0"), `memory_bytes` and
-    `checkpoints`; for web processes only with `form`. The database sets the last four fields: `JobRows.sign_on` ignores
-    them.
+    `checkpoints`; for web processes only with `form`. `JobRows.sign_on` ignores the last four fields.
     """
 
     name: str
@@ -233,13 +232,9 @@ class Task:
     """A job at work, as its work sees it."""
 
     def __init__(
-        self,
-        rows: JobRows,
-        runner: Runner,
-        job: Job,
-        arguments: Mapping[str, Any],
-        is_closed: Callable[[], bool],
+        self, rows: JobRows, runner: Runner, job: Job, arguments: Mapping[str, Any], is_closed: Callable[[], bool]
     ) -> None:
+        """`job` has just been started on `runner`; `is_closed` says whether this process is closing."""
         self.job, self.arguments = job, arguments
         self.gives_way = False
         self._rows, self._runner, self._is_closed = rows, runner, is_closed
@@ -258,7 +253,7 @@ class Task:
 
         It stops if this process closes. Every BEAT_S it also gives a sign of life, and stops if the job has ended or
         was started again elsewhere, or if a visitor's job must give way to a member's. If the database does not answer,
-        the work goes on.
+        the work goes on. If the process closes or the job gives way, `gives_way` is True: then it is to be put back.
         """
         if self._is_closed():
             self.gives_way = True
@@ -284,10 +279,13 @@ class Jobs:
     With a `runner` that does no kind, or None, this process only queues jobs, and runners do them. Web processes look
     for jobs when they are asked for something: each kind has one thread in each process that has done such work, which
     goes on while there are jobs of any process. A runner that is a process of its own looks all the time.
+
+    What can be done with a queued job, such as cancelling it or reading its result, is in `rows`.
     """
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
-        self._rows, self._closed = rows, threading.Event()
+        """Nothing is done before `start`, `submit` or `find`; `add_kind` says what jobs there are."""
+        self.rows, self._closed = rows, threading.Event()
         self._here = runner  # which operators see, even if it does no jobs
         self._runner = runner if runner and runner.kinds else None
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
@@ -297,23 +295,22 @@ class Jobs:
         self._unmet_since = dict[int, float]()  # when a job, by its id, was first seen to wait without such a runner
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
-        """Let jobs of a kind be queued, within `limits`; `work` does them here if this process has a runner for the
-        kind.
-        """
+        """Let jobs of a kind be queued, within `limits`; if this process's runner does the kind, with `work`."""
         self._kinds[kind] = work, limits
         if self._runner and kind in self._runner.kinds:
             self._threads[kind] = ThreadPoolExecutor(self._runner.concurrency, thread_name_prefix=f"{kind}-jobs")
 
     def over(self, rows: JobRows) -> Jobs:
-        """The same kinds of jobs, with the same threads, in other rows, such as those of a read-only database."""
+        """Jobs of the same kinds, done by the same threads, but stored in other rows, as for another database."""
         jobs = Jobs(rows, self._runner)
         jobs._kinds, jobs._threads = self._kinds, self._threads
         return jobs
 
     def start(self) -> None:
-        """Do what waits: in a web process once, in a runner until `close`; threads do the work, and it returns at once.
+        """Let threads do the jobs that wait, and return at once: in a web process once, in a runner until `close`.
 
-        A web process also gives a sign of life, for the operators' page; where jobs are left to runners, only that.
+        A web process also gives a sign of life, for the operators' page, even where it leaves jobs to runners. Nothing
+        happens without a runner. In a runner, only the first call does anything.
         """
         if self._here and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
@@ -353,24 +350,23 @@ class Jobs:
         none.
         """
         limits = self._kinds[kind][1]
-        job = self._rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
-                             visitor_id, student_id, checkpoint, device, memory_bytes, self._runner)  # fmt: skip
+        job = self.rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
+                            visitor_id, student_id, checkpoint, device, memory_bytes, self._runner)  # fmt: skip
         if self._runner:
             self._wake(kind, (job, arguments) if job.is_working else None)
         return job
 
     def find(self, key: str) -> Job | None:
-        """A job with its progress and its place; None for an unknown key, and once it was deleted, an hour after its
-        end.
+        """A job with its progress and its place; None for an unknown key, and once it was deleted or ended an hour ago.
 
         If it waits and none of its kind is at work, as after the end of a process, a web process that does jobs starts
         to. Where jobs are left to runners, one that is overdue fails if no living runner can do it.
         """
-        job = self._rows.find(key)
+        job = self.rows.find(key)
         if job and job.is_stalled and self._runner:
             self._wake(job.kind)
         if job and self._refuse_if_hopeless(job):
-            return self._rows.find(key)
+            return self.rows.find(key)
         return job
 
     def wait(self, job: Job, seconds: float) -> Job | None:
@@ -383,37 +379,14 @@ class Jobs:
             found = self.find(job.key)
         return found
 
-    def count(self, kind: JobKind) -> int:
-        """How many jobs of a kind wait or are at work."""
-        return self._rows.count(kind)
-
-    def cancel(self, job: Job) -> None:
-        """End a job that waits or is at work; nothing happens to one that has ended."""
-        self._rows.cancel(job)
-
-    def result(self, job: Job) -> bytes:
-        """The bytes that the work of a job has returned; b"" while there are none, and if its result is stored
-        elsewhere.
-        """
-        return self._rows.result(job)
-
-    def arguments(self, job: Job) -> Mapping[str, Any]:
-        """What a job was queued with, for the page of whoever typed it."""
-        return self._rows.arguments(job)
-
-    def delete(self, job: Job) -> None:
-        """End a job and delete all that was typed for it, and its result; nobody finds it any more."""
-        self._rows.delete(job)
-
     def tidy(self) -> None:
-        """Delete the results and what was typed of jobs that ended an hour ago, and jobs that ended a day ago; then
-        `start`.
+        """Delete what has expired (`JobRows.delete_expired`), refuse hopeless jobs, and `start`.
 
-        Between the two, where jobs are left to runners, overdue jobs fail that no living runner can do now, nor could
-        for the last HOPELESS_AFTER_S.
+        Hopeless are, where jobs are left to runners, overdue jobs that no living runner can do now, nor could for the
+        last HOPELESS_AFTER_S. Each fails with a sentence in its language, which this thread speaks from then on.
         """
-        self._rows.delete_expired()
-        overdue = () if self._runner else self._rows.overdue()
+        self.rows.delete_expired()
+        overdue = () if self._runner else self.rows.overdue()
         for job in overdue:
             speak(job.language)
             self._refuse_if_hopeless(job)
@@ -433,13 +406,13 @@ class Jobs:
             thread.shutdown()
         if self._server and self._runner:
             with suppress(Exception):  # its row is deleted a day later
-                self._rows.sign_off(self._runner.name)
+                self.rows.sign_off(self._runner.name)
 
     def _sign_on(self) -> None:
-        """Note that this machine's web processes are there, for the operators' page; errors are ignored."""
+        """Give a sign of life of this machine's web processes, for the operators' page; errors are ignored."""
         if self._here:
             with suppress(Exception):
-                self._rows.sign_on(self._here)
+                self.rows.sign_on(self._here)
 
     def _serve(self, runner: Runner) -> None:
         """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.
@@ -451,14 +424,14 @@ class Jobs:
         while not self._closed.is_set():
             try:
                 if not is_signed_on:
-                    self._rows.sign_off(runner.name)
-                    self._rows.sign_on(runner)
+                    self.rows.sign_off(runner.name)
+                    self.rows.sign_on(runner)
                     is_signed_on = True
                 for kind in self._threads:
-                    while not self._closed.is_set() and (claimed := self._rows.claim(kind, runner)):
+                    while not self._closed.is_set() and (claimed := self.rows.claim(kind, runner)):
                         self._wake(kind, claimed)
                 is_lost = False
-                self._rows.await_job(POLL_S)
+                self.rows.await_job(POLL_S)
             except Exception:
                 if not is_lost:
                     count_failure("jobs")
@@ -477,7 +450,7 @@ class Jobs:
             return False
         at = time.monotonic()
         if at - self._runners_at >= RUNNERS_TTL_S:
-            self._runners, self._runners_at = self._rows.runners(), at
+            self._runners, self._runners_at = self.rows.runners(), at
         unmet = None if job.is_working else unmet_need(job, self._runners)
         if unmet is None:
             self._unmet_since.pop(job.id, None)
@@ -485,7 +458,7 @@ class Jobs:
         if at - self._unmet_since.setdefault(job.id, at) < HOPELESS_AFTER_S or not job.is_overdue:
             return False
         reason, problem = unmet
-        self._rows.refuse(job, problem, reason)
+        self.rows.refuse(job, problem, reason)
         return True
 
     def _wake(self, kind: JobKind, claimed: Claimed | None = None) -> None:
@@ -497,23 +470,24 @@ class Jobs:
             self._threads[kind].submit(self._work_off, kind, claimed)
         except RuntimeError:  # closed meanwhile: the job waits for the next process
             if claimed:
-                self._rows.put_back(claimed[0])
+                self.rows.put_back(claimed[0])
 
     def _work_off(self, kind: JobKind, claimed: Claimed | None) -> None:
         """Do the job that is `claimed`, then others of its kind until none waits that this runner may start.
 
-        Errors are logged. If the database does not answer, the next call of `_wake` goes on; a job whose end could not
-        be stored is then done again, since it gives no more signs of life.
+        Once this process closes, a claimed job that has not begun is put back. Errors are logged. If the database does
+        not answer, the next call of `_wake` goes on; a job whose end could not be stored is then done again, since it
+        gives no more signs of life.
         """
         runner = self._runner
         if not runner:
             return
         try:
-            while not self._closed.is_set() and (claimed := claimed or self._rows.claim(kind, runner)):
-                self._carry_out(Task(self._rows, runner, *claimed, self._closed.is_set))
+            while not self._closed.is_set() and (claimed := claimed or self.rows.claim(kind, runner)):
+                self._carry_out(Task(self.rows, runner, *claimed, self._closed.is_set))
                 claimed = None
             if claimed:
-                self._rows.put_back(claimed[0])
+                self.rows.put_back(claimed[0])
         except Exception:
             count_failure("jobs")
             log.exception("the queue of jobs of the kind %s could not be read or written", kind)
@@ -532,14 +506,14 @@ class Jobs:
         try:
             with timed_job(job.kind):
                 result = self._kinds[job.kind][0](task)
-            self._rows.finish(job, "ready", result=result)
+            self.rows.finish(job, "ready", result=result)
         except JobStoppedError:
             if task.gives_way:
-                self._rows.put_back(job)
+                self.rows.put_back(job)
         except JobFailedError as failure:
-            self._rows.finish(job, "failed", str(failure), failure.result, failure.reason)
+            self.rows.finish(job, "failed", str(failure), failure.result, failure.reason)
         except ValueError as refusal:  # every error of ours is one
-            self._rows.finish(job, "failed", str(refusal), reason="refused")
+            self.rows.finish(job, "failed", str(refusal), reason="refused")
         except Exception:  # nothing above this thread would report it, and a page waits for the result
             log.exception("a job of the kind %s failed", job.kind)
-            self._rows.finish(job, "failed", _("Something went wrong on the server. Try again."), reason="error")
+            self.rows.finish(job, "failed", _("Something went wrong on the server. Try again."), reason="error")

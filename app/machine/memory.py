@@ -49,9 +49,11 @@ def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS)
 
 
 def _own_folders(cgroups: Path, own_cgroups: Path) -> Iterator[tuple[Path, _MemoryFiles]]:
-    """The folders of the memory cgroups of this process, from the innermost to the root.
+    """The folders of the memory cgroups of this process, from the innermost to the root, with their files' names.
 
-    In a container the path is one of the host, which is not there; the container's own cgroup is then the root.
+    `own_cgroups` names them, in v1 on the line of the memory controller, in v2 on the one without controllers; nothing
+    is yielded if it cannot be read. In a container its path is one of the host, whose folders are not there; the
+    container's cgroup is then the root.
     """
     with suppress(OSError):
         for line in own_cgroups.read_text().splitlines():

@@ -24,10 +24,13 @@ class MachineTurn:
     def taken(self, wait: Callable[[], object]) -> Iterator[None]:
         """Hold the turn for this `with`, calling `wait()` again and again while another thread has it.
 
-        What `wait` raises ends the waiting. If the lock's file cannot be opened, nobody waits.
+        What `wait` raises ends the waiting. The lock's file and its folder are made if missing; nobody waits if that
+        fails, or where the system has no such locks.
         """
-        file = self._open()
-        look_s = FIRST_LOOK_S
+        file, look_s = None, FIRST_LOOK_S
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             while file is not None and not _try_lock(file):
                 wait()
@@ -37,13 +40,6 @@ class MachineTurn:
         finally:
             if file is not None:
                 os.close(file)  # which frees the lock
-
-    def _open(self) -> int | None:
-        """Open the lock's file, making it and its folder if missing; None if that fails."""
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        return None
 
 
 def _try_lock(file: int) -> bool:

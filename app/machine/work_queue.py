@@ -43,6 +43,7 @@ class WorkQueue:
     """
 
     def __init__(self, places: int, *, reserved: int, of_visitor: int) -> None:
+        """Visitors as a whole, and each member, get one place at least."""
         self._places, self._for_visitors = places, max(1, places - reserved)
         self._of_visitor, self._of_member = of_visitor, max(1, places // 2)
         self._changed = threading.Condition()
@@ -58,7 +59,8 @@ class WorkQueue:
     def turn(self, client: Client, wait: Callable[[], object] = lambda: None) -> Iterator[None]:
         """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait.
 
-        `wait` is called again and again while others work. What it raises ends the waiting.
+        `wait` is called every LOOK_S while others go first: whoever works and, for a visitor, members who wait. What it
+        raises ends the waiting.
         """
         with self._changed:
             self._take_place(client)

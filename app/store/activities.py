@@ -51,22 +51,10 @@ class VisitorsActivity:
     work: WorkDone | None = None  # where no sheet was asked for
 
 
+_STORED = ("id", "course_id", "join_code", "state", "title", "day", "opens_at", "closes_at", "answers_shown_at",
+           "auto_submitted_at")  # fmt: skip
 _COLUMNS = [
-    *(
-        activities.c[name]
-        for name in (
-            "id",
-            "course_id",
-            "join_code",
-            "state",
-            "title",
-            "day",
-            "opens_at",
-            "closes_at",
-            "answers_shown_at",
-            "auto_submitted_at",
-        )
-    ),
+    *(activities.c[name] for name in _STORED),
     sa.func.coalesce(
         sa.select(sa.func.max(extra_time.c.minutes))
         .where(extra_time.c.activity_id == activities.c.id)
@@ -149,11 +137,8 @@ class Activities(QueryBase):
         found: the caller refuses them.
         """
         this = {"activity_id": activity_id, "token_hash": hash_secret(token)}
-        row = (
-            self._fetch_one(_SELECT_AT_WORK, **this, sheet_key=sheet_key)
-            if sheet_key
-            else self._fetch_one(_SELECT_OF_VISITOR, **this)
-        )
+        query = _SELECT_AT_WORK if sheet_key else _SELECT_OF_VISITOR
+        row = self._fetch_one(query, **this, **({"sheet_key": sheet_key} if sheet_key else {}))
         if row is None:
             return None
         try:
@@ -165,7 +150,10 @@ class Activities(QueryBase):
 
     @cached_property
     def _content_by_id(self) -> Callable[[int], Content]:
-        """The content of the revision with this id, which never changes; the latest are remembered."""
+        """A function that reads the content of the revision with an id; NoResultFound if there is none.
+
+        A revision with one id never changes, so the CONTENTS_REMEMBERED that were read last are remembered.
+        """
 
         def read(revision_id: int) -> Content:
             row = self._fetch_one(sa.select(revisions.c.content).where(revisions.c.id == revision_id))
@@ -181,12 +169,11 @@ class Activities(QueryBase):
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
         """The activities of a student's course in whatever state, newest first, with this student's extra time."""
-        rows = self._fetch_all(
-            sa.select(extra_time.c.activity_id, extra_time.c.minutes).where(extra_time.c.student_id == student.id)
-        )
-        own = {row.activity_id: row.minutes for row in rows}
+        query = sa.select(extra_time.c.activity_id, extra_time.c.minutes)
+        rows = self._fetch_all(query.where(extra_time.c.student_id == student.id))
+        minutes = {row.activity_id: row.minutes for row in rows}
         of_course = self._select(activities.c.course_id == student.course_id)
-        return tuple(replace(activity, extra_minutes=own.get(activity.id, 0)) for activity in of_course)
+        return tuple(replace(activity, extra_minutes=minutes.get(activity.id, 0)) for activity in of_course)
 
     def change(self, activity: Activity, plan: Plan) -> None:
         """Store another plan, and what its policies and times mean for drafts and answers: see Activity.changed."""
@@ -201,7 +188,10 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now; see Plan.closed_at for its opening time."""
+        """Set the closing time of an activity, by default to now, and its opening time as Plan.closed_at says.
+
+        Also stores what that means for drafts and answers: see Activity.changed.
+        """
         plan = activity.plan.closed_at(at or self.now())
         times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
         self._store_times(activity.changed(self.now(), plan=plan), times)
@@ -228,9 +218,10 @@ class Activities(QueryBase):
         return {row.student_id: row.minutes for row in rows}
 
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
-        """Give a student `minutes` after the closing time, in place of what they had; 0 takes them away.
+        """Give a student extra `minutes` in an activity, in place of those they had; 0 takes them away.
 
-        In the same transaction, what a later or earlier end means for drafts and answers: see Activity.changed.
+        Also stores, in the same transaction, what a later or earlier end of the activity means for drafts and answers:
+        see Activity.changed.
         """
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
         changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
@@ -243,9 +234,10 @@ class Activities(QueryBase):
             self._store_times(changed, {})
 
     def ended(self) -> tuple[int, ...]:
-        """The ids of open activities past their closing time whose drafts are not noted as submitted by now.
+        """The ids, in ascending order, of activities in state "open" whose closing time has passed, but whose drafts
+        have not been auto-submitted by now.
 
-        Whether they are due, after extra time and the late window, `auto_submit_due` says.
+        Extra time and the late window are left out of account: `auto_submit_due` says whether it is time.
         """
         at, submitted_at = self.now(), activities.c.auto_submitted_at
         not_yet = (activities.c.state == "open", sa.or_(submitted_at.is_(None), submitted_at > at))
@@ -253,7 +245,10 @@ class Activities(QueryBase):
         return tuple(row.id for row in self._fetch_all(query.order_by(activities.c.id)))
 
     def locked(self, activity: Activity) -> Activity | None:
-        """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends."""
+        """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends.
+
+        Waits for whoever has locked it. The activity has no student's extra time.
+        """
         self._fetch_one(sa.select(activities.c.id).where(activities.c.id == activity.id).with_for_update())
         return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
 
@@ -262,16 +257,15 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(auto_submitted_at=self.now()))
 
     def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
-        """Store these values of an activity, and since when its drafts are submitted and its answers were shown."""
+        """Store these columns of an activity, and its `auto_submitted_at` and `answers_shown_at`, which may be None."""
         times = {"auto_submitted_at": activity.auto_submitted_at, "answers_shown_at": activity.answers_shown_at}
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
         """Store another content; return the number of the revision that holds it now.
 
-        In state "draft" the newest revision is overwritten and keeps its number, since no student has seen it.
-        Otherwise the content becomes a new revision, and the old ones stay. Content equal to the activity's changes
-        nothing.
+        Content equal to the activity's changes nothing. In state "draft" the newest revision is overwritten and keeps
+        its number, since no student has seen it. Otherwise the content becomes a new revision, and the old ones stay.
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
@@ -283,7 +277,9 @@ class Activities(QueryBase):
             return activity.revision + 1
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
-        """Store a revision's content with snapshots that it lacked; everything else in it must be as it was."""
+        """Replace a revision's content by the same with snapshots that it lacked; the caller sees to it that nothing
+        else differs.
+        """
         with self.transaction() as connection:
             self._replace_revision(connection, activity_id, revision, content)
 
@@ -301,9 +297,8 @@ class Activities(QueryBase):
     def revisions(self, activity: Activity) -> dict[int, Content]:
         """The content of every revision of an activity by its number, in ascending order, the newest included."""
         query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
-        return {
-            row.number: Content.from_json(row.content) for row in self._fetch_all(query.order_by(revisions.c.number))
-        }
+        rows = self._fetch_all(query.order_by(revisions.c.number))
+        return {row.number: Content.from_json(row.content) for row in rows}
 
     def _replace_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         """Store another content under the number of a revision, as a new row, since processes know rows by their id."""
@@ -312,7 +307,7 @@ class Activities(QueryBase):
         self._insert_revision(connection, activity_id, number, content)
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
-        """Insert a content as the revision of an activity with that number, created now."""
+        """Insert a content as the revision of an activity with that number, created now, with its snapshots."""
         keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
         revision_id = insert_row(connection, revisions, row)
@@ -324,9 +319,9 @@ class Activities(QueryBase):
 
 
 def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
-    """Store snapshots in the transaction of the row that names them; one that exists already counts as stored now.
+    """Store snapshots, in the transaction of the row that names them; one that exists counts as kept at `at`, too.
 
-    Housekeeping deletes snapshots that nothing names, but none that was stored in the last days.
+    Housekeeping deletes snapshots that nothing names, but none that was kept in the last days.
     """
     for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
@@ -335,13 +330,16 @@ def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Ite
 
 
 def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
-    """Store that a revision or regrade names these snapshots, as far as they are stored."""
+    """Store that a revision or regrade names these snapshots; hashes that no stored snapshot has are left out.
+
+    `owner` is the column of the revision's or regrade's id in the table of such rows.
+    """
     named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
     connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 
 
 def _activity(row: Any, content: Content | None = None) -> Activity:
-    """The activity of a row that has the columns _COLUMNS, and _CONTENT where the content isn't known."""
+    """The activity of a row that has the columns _COLUMNS and, unless `content` is given, _CONTENT; for no student."""
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
     return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
                     content or _content(row.content),

@@ -139,7 +139,7 @@ class AuditLog(QueryBase):
             self.record(actor, action, about, detail)
 
     def record_refused_sign_in(self) -> None:
-        """Add an entry for a wrong password, unless one was added within REFUSALS_NOTED_EVERY."""
+        """Add an entry for a wrong password by nobody, unless such an entry was added within REFUSALS_NOTED_EVERY."""
         recent = self.now() - REFUSALS_NOTED_EVERY
         refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
         if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:

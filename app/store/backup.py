@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -116,9 +116,9 @@ def check_backup(path: Path) -> Contents:
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
     """Replace the whole database by a backup, migrate its tables, and return what was restored: all or nothing.
 
-    A backup of any released version can be restored. Raises OSError, and BackupError: the reasons of `check_backup`,
-    "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit" if tables,
-    columns or references do not fit.
+    A backup of any released version can be restored. Raises OSError, OperationalError, and BackupError: the reasons of
+    `check_backup`, "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit"
+    if tables, columns, values or references do not fit.
     """
     contents = check_backup(path)
     with _open_archive(path) as archive, migration_transaction(engine) as connection:
@@ -126,30 +126,19 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
             raise BackupError("not-empty")
         _drop_tables(connection)
         upgrade(connection, contents.revision)
-        with _as_misfit():
+        try:
             for table in _kept_tables(connection):
                 _restore_table(connection, archive, table, contents)
             _advance_sequences(connection, contents)
             upgrade(connection)
             _advance_sequences(connection, contents)  # of tables that were made anew
+        except (BackupError, OSError, sa.exc.OperationalError):
+            raise
+        except Exception as error:  # rows that the tables and migrations do not expect can cause any
+            raise BackupError("misfit") from error
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise BackupError("misfit")
     return contents
-
-
-@contextmanager
-def _as_misfit() -> Iterator[None]:
-    """Turn exceptions in its `with` block, which rows can cause that the tables and migrations do not expect, into
-    "misfit".
-
-    BackupError, OSError and OperationalError pass through.
-    """
-    try:
-        yield
-    except (BackupError, OSError, sa.exc.OperationalError):
-        raise
-    except Exception as error:
-        raise BackupError("misfit") from error
 
 
 # Tables
@@ -158,7 +147,7 @@ def _as_misfit() -> Iterator[None]:
 def _our_tables(connection: sa.Connection) -> list[sa.Table]:
     """The app's tables as they are in the database, whatever its revision; each comes after those it refers to.
 
-    REVISION_TABLE is not among them. None in a JSON column is stored as NULL.
+    FORMER_TABLES are among them, REVISION_TABLE is not. None in a JSON column is stored as NULL.
     """
     reflected = sa.MetaData()
     reflected.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
@@ -187,31 +176,21 @@ def _drop_tables(connection: sa.Connection) -> None:
 
 
 def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table) -> TableCount:
-    """Write a table's rows, ordered by primary key, to its file in the archive; return their number and its SHA-256.
+    """Write a table to its file in the archive; return the number of its rows, the file's SHA-256 and the last id.
 
-    Only ROWS_PER_BATCH rows are in memory at a time.
+    Each line is a compact JSON list in ASCII: first the column names, then the values of each row, by primary key. Only
+    ROWS_PER_BATCH rows are in memory at a time.
     """
     digest, lines = hashlib.sha256(), 0
     query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=ROWS_PER_BATCH)
     rows = connection.execute(query)
     with archive.open(_member_name(table.name), "w", force_zip64=True) as file:
-        for line in _table_lines(table, rows):
+        for values in chain([[column.name for column in table.columns]], rows):
+            line = json.dumps([_json_value(value) for value in values], separators=(",", ":")).encode() + b"\n"
             file.write(line)
             digest.update(line)
             lines += 1
     return TableCount(lines - 1, digest.hexdigest(), _last_id(connection, table))
-
-
-def _table_lines(table: sa.Table, rows: sa.CursorResult[Any]) -> Iterator[bytes]:
-    """The lines of a table's file, each of them a JSON list: first the column names, then the values of each row."""
-    yield _json_line([column.name for column in table.columns])
-    for row in rows:
-        yield _json_line([_json_value(value) for value in row])
-
-
-def _json_line(values: list[Any]) -> bytes:
-    """Values as one line with a compact JSON list in ASCII. Example: b'["id","name"]\\n'."""
-    return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
 def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
@@ -245,26 +224,22 @@ def _last_id(connection: sa.Connection, table: sa.Table) -> int:
 
 
 def _advance_sequences(connection: sa.Connection, contents: Contents) -> None:
-    """Make the next id of each table that numbers its rows higher than its highest and than the backup's last id."""
-    for table in _kept_tables(connection):
-        if "id" in table.c:
-            of_backup = contents.tables.get(table.name)
-            _advance_sequence(connection, table, of_backup.last_id if of_backup else 0)
+    """Make the next id of each table that numbers its rows higher than its highest and than the backup's last id.
 
-
-def _advance_sequence(connection: sa.Connection, table: sa.Table, last_id: int) -> None:
-    """Make the next id of a table higher than its highest and than `last_id`.
-
-    Does nothing for a table that does not number its rows.
+    A table that the backup lacks has 0 as its last id there.
     """
-    if connection.dialect.name == "postgresql":
-        sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
-        highest = max(last_id, connection.scalar(sa.select(sa.func.max(table.c.id))) or 0) if sequence else 0
-        if highest:
-            connection.execute(sa.select(sa.func.setval(sequence, highest)))
-    elif last_id > _last_id(connection, table):  # SQLite itself counts the ids in the table
-        connection.execute(sa.delete(_SEQUENCES).where(_SEQUENCES.c.name == table.name))
-        connection.execute(sa.insert(_SEQUENCES).values(name=table.name, seq=last_id))
+    for table in _kept_tables(connection):
+        if "id" not in table.c:
+            continue
+        last_id = contents.tables[table.name].last_id if table.name in contents.tables else 0
+        if connection.dialect.name == "postgresql":
+            sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
+            highest = max(last_id, connection.scalar(sa.select(sa.func.max(table.c.id))) or 0) if sequence else 0
+            if highest:
+                connection.execute(sa.select(sa.func.setval(sequence, highest)))
+        elif last_id > _last_id(connection, table):  # SQLite itself counts the ids in the table
+            connection.execute(sa.delete(_SEQUENCES).where(_SEQUENCES.c.name == table.name))
+            connection.execute(sa.insert(_SEQUENCES).values(name=table.name, seq=last_id))
 
 
 def _json_value(value: Any) -> Any:
@@ -298,7 +273,10 @@ def _column_value(value: Any, column_type: Any) -> Any:
 
 @contextmanager
 def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection whose reads all see the database as it was at one moment, while others go on writing."""
+    """A connection whose reads all see the database as it was at one moment, while others go on writing.
+
+    On PostgreSQL it can only read, and its statements may take any time.
+    """
     with engine.connect() as connection, without_limits(connection):
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -344,8 +322,9 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 def _read_contents(archive: zipfile.ZipFile) -> Contents:
     """What backup.json in the archive says, without reading the tables.
 
-    Raises BackupError: "no-backup" if it is missing, not JSON, of another FORMAT or without some of its values, or if
-    the file of a table is missing; "newer" for a revision that this code does not know.
+    Raises BackupError: "older" for FORMER_FORMAT and for a revision from before the first release, "newer" for another
+    revision that this code does not know, and "no-backup" if backup.json is missing, not JSON, of another format or
+    without some of its values, or if the file of a table is missing.
     """
     try:
         with archive.open("backup.json") as file:
@@ -368,7 +347,7 @@ def _read_contents(archive: zipfile.ZipFile) -> Contents:
 
 
 def _require_known(revision: str) -> None:
-    """Raise BackupError for tables that this code has no migration to."""
+    """Raise BackupError for an unknown revision: "older" if it is from before the first release, else "newer"."""
     if not is_known(revision):
         raise BackupError("older" if is_before_release(revision) else "newer")
 

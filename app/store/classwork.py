@@ -53,7 +53,7 @@ def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
-_ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
+ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
 DRAFT_COLUMNS = (drafts.c.answers, drafts.c.version, drafts.c.variant, drafts.c.tab_versions)
 _PROGRESS_ROWS = sa.union_all(
     sa.select(drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
@@ -75,9 +75,10 @@ _PROGRESS = sa.select(
 def select_work(
     source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], owner: Mapping[str, Any]
 ) -> sa.Select[Any]:
-    """A query on `source` that also reads what `work_of` needs: the draft, the last attempt, and how many there are.
+    """A query on `source` for its `columns_before` and what `work_of` needs: draft, last attempt, number of attempts.
 
-    `owner` says by name what each of the columns of _OWNER equals: a column of the source, a value or a bind parameter.
+    They are on one sheet: `owner` says what each of the columns of one kind of key in _OWNER equals, by its name: a
+    column of the source, a value or a bind parameter. Rows of the source without a draft or attempt have NULL there.
     """
 
     def is_owned(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -93,7 +94,7 @@ def select_work(
 
 
 def work_of(row: Any) -> WorkDone:
-    """What was done on a sheet, from a row of `select_work`."""
+    """What was done on a sheet, from a row of `select_work`; draft and last attempt are None where there is none."""
     last = None if row.last__id is None else _attempt(row, "last__")
     return WorkDone(None if row.version is None else draft_of(row), row.made, last)
 
@@ -147,9 +148,9 @@ class Classwork(QueryBase):
     def arrive(self, activity_id: int, student_id: int) -> bool:
         """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
 
-        A database that cannot store it, such as on a full disk, is tolerated, except inside a transaction.
+        Outside a transaction, a database that cannot store it, as on a full disk, is tolerated.
         """
-        if row := self._fetch_one(_ARRIVAL, activity_id=activity_id, student_id=student_id):
+        if row := self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
         row = {"activity_id": activity_id, "student_id": student_id, "arrived_at": self.now(), "ticket_in": False}
         key = [attendance.c.activity_id, attendance.c.student_id]
@@ -175,7 +176,7 @@ class Classwork(QueryBase):
 
         Raises WorkChangedError, and stores nothing, if another version is stored: another save came first.
         """
-        if not self._execute(self._draft_upserts[type(key)], _draft_row(key, draft, self.now())):
+        if not self._execute(self._draft_upserts[type(key)], draft_row(key, draft, self.now())):
             raise WorkChangedError
 
     @cached_property
@@ -221,7 +222,7 @@ class Classwork(QueryBase):
         Both are durable once this returns. A client id that this student has used before adds no attempt and returns
         the one that has it, even if no attempts are left. Raises WorkChangedError, and stores nothing, if the draft
         does not follow the stored one, or the student would have more than `allowed` attempts on the sheet (0 allows
-        any number).
+        any number). In practice every attempt is stored, and the progress that is returned is empty.
         """
         at = self.now()
 
@@ -234,7 +235,7 @@ class Classwork(QueryBase):
                 # by this lock. On SQLite all writers do.
                 lock = sa.select(drafts.c.version).where(*_is_owned(drafts, key)).with_for_update()
                 connection.execute(lock)
-            new_id = connection.scalar(self._attempt_insert_returning_id, _attempt_row(key, new, at))
+            new_id = connection.scalar(self._attempt_insert_returning_id, attempt_row(key, new, at))
             if not isinstance(key, ClassSheetKey):
                 return new_id, ActivityProgress()
             progress = self.progress(key.activity_id, key.student_id)
@@ -259,25 +260,23 @@ class Classwork(QueryBase):
         return self._attempt_insert.returning(attempts.c.id)
 
     def hand_in(self, attempt: Attempt) -> Attempt:
-        """Turn an attempt into a submission, and return it; nothing else of it changes."""
+        """Store that an attempt is handed in, unless it is, and return it so; nothing else of it changes."""
         if not attempt.handed_in:
             self._execute(sa.update(attempts).where(attempts.c.id == attempt.id).values(handed_in=True))
         return replace(attempt, handed_in=True)
 
     def add_answers(self, attempt: Attempt, written: Answers) -> Attempt:
-        """Add these answers to open questions to an attempt, without marking it again, and return it.
+        """Add these answers to open questions to an attempt, without marking it again, and return it with them.
 
-        Nothing happens if it has been handed in, or holds these answers already.
+        It is returned unchanged, and nothing is stored, if it has been handed in (by another request, too), or holds
+        these answers already.
         """
         if attempt.handed_in or written.items() <= attempt.answers.items():
             return attempt
         answers = {**attempt.answers, **written}
         this = (attempts.c.id == attempt.id, ~attempts.c.handed_in)
-        return (
-            replace(attempt, answers=answers)
-            if self._execute(sa.update(attempts).where(*this).values(answers=answers))
-            else attempt
-        )
+        is_stored = self._execute(sa.update(attempts).where(*this).values(answers=answers))
+        return replace(attempt, answers=answers) if is_stored else attempt
 
     def latest_attempts(self, key: SheetKey, limit: int) -> tuple[Attempt, ...]:
         """The newest attempts on a sheet, in whatever revision they were made, newest first, `limit` at most."""
@@ -285,7 +284,10 @@ class Classwork(QueryBase):
         return tuple(map(_attempt, self._fetch_all(query.order_by(attempts.c.id.desc()).limit(limit))))
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
-        """How far a student is in an activity; sheets with only a draft have 0 attempts, those without are left out."""
+        """How far a student is in an activity; a sheet with only a draft has 0 attempts.
+
+        Sheets with neither draft nor attempt are left out.
+        """
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
         arrived = [row for row in rows if row.sheet_key is None]
@@ -300,9 +302,7 @@ class Classwork(QueryBase):
     def attempts_of_activity(
         self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
     ) -> tuple[Attempt, ...]:
-        """The attempts in an activity, oldest first; with a sheet key or a student's id, only those on that sheet or of
-        that student.
-        """
+        """The attempts in an activity, oldest first; only those on one sheet or of one student, if these are given."""
         wanted = [attempts.c.activity_id == activity_id]
         wanted += [attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
         wanted += [attempts.c.student_id == student_id] if student_id is not None else []
@@ -313,7 +313,7 @@ class Classwork(QueryBase):
         return self._select_attempts(attempts.c.student_id == student_id)
 
     def count_working(self, activity_id: int, sheet_keys: Collection[str]) -> int:
-        """How many students have typed on a sheet of an activity that they have not handed in.
+        """How many students have a draft on any of these sheets of an activity without a handed-in attempt on it.
 
         `sheet_keys` are those of its newest revision: what is left of earlier ones, or was kept aside when two students
         were merged, can no longer be handed in.
@@ -331,22 +331,22 @@ class Classwork(QueryBase):
         return tuple(row.student_id for row in self._fetch_all(query.order_by(drafts.c.student_id)))
 
     def unfinished_work(self, activity_id: int, student_ids: Sequence[int]) -> dict[tuple[int, str], UnfinishedWork]:
-        """Every draft of these students in an activity with the attempts on its sheet, by student and sheet key."""
+        """Every draft of these students in an activity with the attempts on its sheet, by student id and sheet key."""
         rows = self._fetch_all(_DRAFTS_BESIDE_ATTEMPTS, activity_id=activity_id, student_ids=list(student_ids))
         return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
 
     def hand_in_papers(self, papers: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store answers on paper as submissions, in one transaction; a client id that its student has used adds
-        nothing.
+        """Store answers on paper as attempts, in one transaction; a client id that its student has used adds none.
 
-        Their students count as arrived. A paper becomes the draft of a student who has none on that sheet.
+        Students who had not opened the activity have done so now. A paper also becomes the draft of a student who has
+        none on that sheet.
         """
         at = self.now()
         arrivals = [
             {"activity_id": key.activity_id, "student_id": key.student_id, "arrived_at": at, "ticket_in": False}
             for key, _ in papers
         ]
-        typed = [_draft_row(key, Draft(new.answers, 1, new.variant), at) for key, new in papers]
+        typed = [draft_row(key, Draft(new.answers, 1, new.variant), at) for key, new in papers]
         if papers:
             with self.transaction() as connection:
                 for table, rows in ((attendance, arrivals), (drafts, typed)):
@@ -354,8 +354,8 @@ class Classwork(QueryBase):
                 self.add_attempts(papers)
 
     def add_attempts(self, new: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store attempts as they are, in one transaction; a client id that its student has used adds nothing."""
-        rows = [_attempt_row(key, attempt, self.now()) for key, attempt in new]
+        """Store attempts, made now, in one transaction; a client id that its student has used adds nothing."""
+        rows = [attempt_row(key, attempt, self.now()) for key, attempt in new]
         if rows:
             with self.transaction() as connection:
                 connection.execute(self._attempt_insert, rows)
@@ -382,14 +382,14 @@ def _unfinished_work(row: Any) -> UnfinishedWork:
     return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at, bool(row.handed_in_on_time))
 
 
-def _draft_row(key: SheetKey, draft: Draft, at: datetime) -> dict[str, Any]:
-    """The values of the row of a draft that is saved at that time."""
+def draft_row(key: SheetKey, draft: Draft, at: datetime) -> dict[str, Any]:
+    """The row of a draft that is saved at that time, by column."""
     return {**_owner(key), "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
             "saved_at": at, "tab_versions": dict(draft.tab_versions)}  # fmt: skip
 
 
-def _attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
-    """The values of the row of an attempt that is made at that time; it is marked by its own sheet."""
+def attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
+    """The row of an attempt that is made at that time, by column; `marked_by` is the sheet key of `key`."""
     rest = {name: value for name, value in vars(new).items() if name != "graded"}
     return {**vars(key), **vars(new.graded), **rest, "variant": asdict(new.variant), "answers": dict(new.answers),
             "created_at": at, "marked_by": key.sheet_key}  # fmt: skip

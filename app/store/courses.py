@@ -76,17 +76,16 @@ class Courses(QueryBase):
     def archive(self, course: Course, archived: bool = True) -> None:
         """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
 
-        Archiving closes its open activities now, and restoring leaves them closed. An opening time in the future is
-        deleted; drafts stay drafts.
+        Archiving closes its open activities now: those in state "open" without a closing time, or with a later one. An
+        opening time in the future is deleted; drafts stay as they are. Restoring leaves activities closed.
         """
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
         unclosed = sa.or_(activities.c.closes_at.is_(None), activities.c.closes_at > at)
         never_opened = sa.update(activities).where(*in_course, activities.c.opens_at > at)
         with self.transaction():
-            self._execute(
-                sa.update(courses).where(courses.c.id == course.id).values(archived_at=at if archived else None)
-            )
+            this = sa.update(courses).where(courses.c.id == course.id)
+            self._execute(this.values(archived_at=at if archived else None))
             if archived:
                 self._execute(never_opened.values(opens_at=None))
                 self._execute(sa.update(activities).where(*in_course, unclosed).values(closes_at=at))
@@ -96,7 +95,7 @@ class Courses(QueryBase):
         self._execute(sa.delete(courses).where(courses.c.id == course.id))
 
     def practice(self, course: Course) -> Mapping[str, Any] | None:
-        """What a course practises, as it was set; None if it has no practice."""
+        """What a course practises, as `set_practice` stored it; None if it has no practice, or does not exist."""
         row = self._fetch_one(sa.select(courses.c.practice).where(courses.c.id == course.id))
         return row.practice if row else None
 
@@ -111,8 +110,7 @@ class Courses(QueryBase):
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
         """All courses where a teacher is instructor or assistant, the one created last first.
 
-        Archived courses and sample courses are included. Nothing is left out: a deleted course has no row. Students on
-        the roster count whether they have joined or not.
+        Archived courses and sample courses are included. Students on the roster count whether they have joined or not.
         """
         count = sa.select(sa.func.count()).where(students.c.course_id == courses.c.id).scalar_subquery()
         query = (
@@ -142,7 +140,7 @@ class Courses(QueryBase):
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
         """Take a teacher off the staff of a course, and return whether that was done.
 
-        False, and nothing changes, if there is no other instructor, or if they are not on the staff.
+        False, and nothing changes, if nobody else is an instructor of the course, or if they are not on the staff.
         """
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"

@@ -33,16 +33,10 @@ LOG_LIMIT_S = 0.2  # for which emptying the write-ahead log may wait for others,
 
 # Several processes may start at the same time: one of them migrates while the others wait for this lock.
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
-
-
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
 
-# No overflow connections: opening one costs more than waiting for a pooled one.
-_POOL = {"max_overflow": 0, "pool_recycle": 1800, "pool_timeout": POOL_LIMIT_S}
 MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process; a runner has the fewest
 CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: PostgreSQL usually allows 100 in all
-
-
 # What a process is, as its connections are named on PostgreSQL: "attention-shapes web 1f0c9a7b".
 ProcessRole = Literal["web", "runner", "command"]
 
@@ -62,21 +56,29 @@ def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") ->
 
     On PostgreSQL its connections have that name, and each statement is committed at once (see `transactional`). Waiting
     too long for the database raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if
-    they are missing, for their owner only. Errors of the engine never contain query parameters.
+    they are missing, for their owner only; once the file is gone or replaced, connections are refused. Errors of the
+    engine never contain query parameters. If metrics are on, statements and commits are measured.
     """
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
     # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
+    # No overflow connections: opening one costs more than waiting for a pooled one.
+    # PostgreSQL commits each statement at once, which saves the round trips of BEGIN and COMMIT. Its connections have
+    # this from the start, since each change of it takes time.
+    is_sqlite = make_url(url).get_backend_name() == "sqlite"
+    at_once: dict[str, Any] = {} if is_sqlite else {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
     engine = sa.create_engine(
         url,
         hide_parameters=True,
         json_serializer=_json_text,
         pool_size=connections_of_each(processes),
-        **_POOL,
-        **_single_statements(url),
+        max_overflow=0,
+        pool_recycle=1800,
+        pool_timeout=POOL_LIMIT_S,
+        **at_once,
     )
-    if engine.dialect.name == "sqlite":
+    if is_sqlite:
         sa.event.listen(engine, "connect", _set_up_sqlite)
         watch_sqlite_file(engine)
     else:
@@ -121,22 +123,12 @@ def _measure(engine: sa.Engine, app_meters: Meters) -> None:
     engine.dialect.do_commit = timed_commit  # type: ignore[method-assign, assignment]  # for this engine alone
 
 
-def _single_statements(url: str) -> dict[str, Any]:
-    """The options that make PostgreSQL commit each statement at once, which saves the round trips of BEGIN and COMMIT.
-
-    Empty for SQLite. Connections have this from the start, since each change of it takes time.
-    """
-    if make_url(url).get_backend_name() == "sqlite":
-        return {}
-    return {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
-
-
 @contextmanager
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction in which tables may change: committed at the end, rolled back by an exception.
 
-    It first waits until no other process is in one, on SQLite for 5 s at most: then it raises OperationalError. SQLite
-    does not enforce foreign keys in it.
+    It first waits until no other process is in one, on SQLite for 5 s at most: then it raises OperationalError. On
+    PostgreSQL, statements in it may take any time; SQLite does not enforce foreign keys in it.
     """
     sqlite = engine.dialect.name == "sqlite"
     with transactional(engine).connect() as connection, without_limits(connection):
@@ -278,7 +270,7 @@ def is_known(revision: str) -> bool:
 
 
 def _scripts(connection: sa.Connection | None = None) -> Config:
-    """The configuration with which Alembic finds the migrations of this package, to run them on the connection."""
+    """The configuration of Alembic: where the migrations are, and the connection to run them on, if any."""
     config = Config()
     config.attributes["connection"] = connection
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
@@ -314,9 +306,7 @@ def _make_file(url: str) -> None:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """Set a new connection up: wait 5 s for locks, flush each commit, enforce foreign keys, overwrite what is deleted
-    with zeros, use the write-ahead log.
-    """
+    """Let a connection wait 5 s for locks, flush each commit, enforce foreign keys, zero what is deleted, use WAL."""
     # FULL: an acknowledged answer survives a power cut, at the price of one flush for each commit.
     # secure_delete: Debian builds SQLite with it, others without.
     for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):

@@ -19,6 +19,7 @@ from app.activities.activity import Activity
 from app.activities.work import Answers
 from app.secret_key import SecretKey, UnsealError
 
+from .classwork import ARRIVAL
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret
 from .tables import activities, attendance, sealed_tickets, ticket_answers
@@ -61,11 +62,6 @@ class HeldTickets:
         return self.others_shown and self.waiting < MIN_MIXED
 
 
-_TICKET_IN = sa.select(attendance.c.ticket_in).where(  # built once, as every sheet asks for it
-    attendance.c.activity_id == sa.bindparam("activity_id"), attendance.c.student_id == sa.bindparam("student_id")
-)
-
-
 class ExitTickets(QueryBase):
     """Queries on exit tickets. Anonymous ones are sealed with the key until they are mixed."""
 
@@ -98,7 +94,10 @@ class ExitTickets(QueryBase):
         return True
 
     def held(self, activity_id: int) -> HeldTickets:
-        """How many anonymous tickets are not shown yet, those that another key has sealed counted as locked."""
+        """The anonymous tickets that are not shown yet, counted: sealed with this key, and with another ("locked").
+
+        Also whether anonymous answers are shown already.
+        """
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
         counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
         shown = sa.exists().where(*_anonymous_in(activity_id)).label("shown")
@@ -146,13 +145,15 @@ class ExitTickets(QueryBase):
                 return  # also where another process has just mixed them
             mixed = [self._new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
             if not leave:
-                mixed += self._take_anonymous(connection, activity_id)
+                earlier = sa.select(*columns(ticket_answers, TicketAnswer)).where(*_anonymous_in(activity_id))
+                mixed += [from_row(TicketAnswer, row) for row in connection.execute(earlier)]
+                connection.execute(sa.delete(ticket_answers).where(*_anonymous_in(activity_id)))
             secrets.SystemRandom().shuffle(mixed)
             self._insert_answers(connection, activity_id, [replace(each, id=secrets.token_hex(32)) for each in mixed])
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:
-        """The answers of the sealed tickets of an activity, by id; without those that another key has sealed."""
+        """The answers of the sealed tickets of an activity, by id; those that another key has sealed are left out."""
         query = sa.select(sealed_tickets.c.id, sealed_tickets.c.sealed)
         tickets = dict[str, Answers]()
         for row in connection.execute(query.where(sealed_tickets.c.activity_id == activity_id)):
@@ -161,14 +162,6 @@ class ExitTickets(QueryBase):
             except UnsealError:
                 continue
         return tickets
-
-    def _take_anonymous(self, connection: sa.Connection, activity_id: int) -> list[TicketAnswer]:
-        """Delete the anonymous answers of an activity and return them, to be written again."""
-        these = _anonymous_in(activity_id)
-        query = sa.select(*columns(ticket_answers, TicketAnswer)).where(*these)
-        taken = [from_row(TicketAnswer, row) for row in connection.execute(query)]
-        connection.execute(sa.delete(ticket_answers).where(*these))
-        return taken
 
     def _insert_answers(self, connection: sa.Connection, activity_id: int, answers: Sequence[TicketAnswer]) -> None:
         """Insert answers in this order; one whose id is there already is skipped."""
@@ -183,7 +176,7 @@ class ExitTickets(QueryBase):
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
-        row = self._fetch_one(_TICKET_IN, activity_id=activity_id, student_id=student_id)
+        row = self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id)
         return bool(row and row.ticket_in)
 
     def answers(self, activity_id: int) -> tuple[TicketAnswer, ...]:
@@ -192,7 +185,10 @@ class ExitTickets(QueryBase):
         return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
 
     def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden` of answers; False if the activity has none of these answers."""
+        """Set `starred`, `follow_up` or `hidden` of answers, as `marks` say; False if the activity has none of them.
+
+        Ids of other activities' answers are ignored.
+        """
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 

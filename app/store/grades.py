@@ -75,9 +75,9 @@ class Grades(QueryBase):
     """Queries on the points of a course."""
 
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt of every student, or of this one, on every sheet key of these activities.
+        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order.
 
-        A worksheet that was revised has a sheet key for each version.
+        It is the last whether it was handed in or not. A worksheet that was revised has a sheet key for each version.
         """
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
@@ -108,7 +108,10 @@ class Grades(QueryBase):
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
-        """The newest change of each student, or of this one, in each of these activities, unless that is "undone"."""
+        """The newest change of each student, or of this one, in each of these activities, unless that is "undone".
+
+        Those that were made first come first.
+        """
         newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
         if student_id is not None:
             newest = newest.where(grade_changes.c.student_id == student_id)

@@ -42,10 +42,11 @@ _MODELS_NAMED = (drafts.c.model_key, attempts.c.model_key, snapshots.c.model_key
 def delete_expired(engine: sa.Engine, at: datetime) -> int:
     """Delete what is older at `at` than the times above, and sessions older than MAX_SESSION_AGE; return how many rows.
 
-    A visitor goes, with practice drafts and attempts, after a year without either, but never while enrolled in a
-    course. Practice drafts and attempts go after a year even if their visitor stays. Worksheets and exit tickets go
-    with all their versions. Snapshots go that nothing names; so do imported models, some weeks after they were last
-    used, unless a sheet, run or activity names them.
+    A visitor goes a year after they came first, unless they have saved a practice draft or made a practice attempt
+    within a year, or are enrolled in a course. Practice drafts and attempts go after a year, even if their visitor
+    stays. Worksheets and exit tickets that were removed go with all their versions. Snapshots go that no revision or
+    regrade names; so do imported models, some weeks after they were last used or else imported, unless a sheet, a
+    snapshot or a teacher's worksheet names them.
 
     Each kind of row is a step by itself, whose statements may take any time. If steps fail, the others are done all the
     same, and an ExceptionGroup is raised at the end.

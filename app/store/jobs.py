@@ -45,6 +45,7 @@ class JobTable(QueryBase):
     """
 
     def __init__(self, database: OpenDatabase) -> None:
+        """Build the queries of single jobs; the connection that listens for jobs is opened by `await_job`."""
         super().__init__(database)
         self._is_postgresql = self.engine.dialect.name == "postgresql"
         # Built once: every page of a job asks it each second, and building it takes longer than the answer.
@@ -71,7 +72,7 @@ class JobTable(QueryBase):
         memory_bytes: int = 0,
         runner: Runner | None = None,
     ) -> Job:
-        """Store a new job in its client's next turn; raises JobRefusedError if `limits` are reached.
+        """Store a new job in its client's next turn, and return it; raises JobRefusedError if `limits` are reached.
 
         The reason is "full" if too many jobs of the kind wait or are at work, in all or, for a visitor, of visitors;
         else "yours" if too many of this client do; else "hourly" if this client has queued too many within an hour. A
@@ -79,12 +80,11 @@ class JobTable(QueryBase):
         is deleted with the visitor or student whose it is, if they are deleted before it.
 
         A client's next turn is one after its last, but not before the turn that the queue has come to: the highest of
-        any job that was started, of members and visitors each. Jobs that were cancelled before they started do not
-        count.
+        any job that was started, of members and visitors each. Jobs cancelled before their start do not count.
 
         `runner` is that of the calling process, None if it does no jobs. With it, the job is started for the caller to
-        do, as `claim` would, if no job of its kind waits and the runner may start one more. Otherwise runners that wait
-        are told of it.
+        do, as `claim` would, if no job of its kind waits and the runner may start one more. Otherwise it waits, and
+        waiting runners are told.
         """
         own = (jobs.c.client == client.key, jobs.c.kind == kind, jobs.c.is_member == client.is_member)
         count, has_started = sa.func.count(), jobs.c.started_at.is_not(None)
@@ -100,6 +100,7 @@ class JobTable(QueryBase):
         ).where(*own)
 
         def within(connection: sa.Connection) -> Job:
+            """Under the lock of the queue, check the limits, call `along`, insert the job, and return it."""
             self._lock_queue(connection, kind)
             total, visitors, waiting, at_work = connection.execute(of_all).one()
             mine, hourly, own_turn, turn = connection.execute(of_client).one()
@@ -139,7 +140,7 @@ class JobTable(QueryBase):
         return _job(row) if row else None
 
     def overdue(self) -> Sequence[Job]:
-        """The jobs that wait and were queued more than OVERDUE_AFTER ago, 200 at most, the first queued first.
+        """The jobs that wait and were queued more than OVERDUE_AFTER ago, the first queued first, 200 at most.
 
         A job whose process fell silent counts as waiting.
         """
@@ -160,8 +161,7 @@ class JobTable(QueryBase):
 
         Members' jobs go first, then the earliest turn, then whichever was queued first. None if no such job waits, or
         if the runner is at work on `concurrency` jobs of the kind already. A job that gave no sign of life for
-        SILENT_AFTER waits again; if it has been started MAX_ATTEMPTS times, it is lost instead, and the next one is
-        tried.
+        SILENT_AFTER waits again; one that has been started MAX_ATTEMPTS times is lost instead, and the next is tried.
         """
         first = (
             sa.select(jobs.c.id, jobs.c.is_working, jobs.c.attempt)
@@ -178,6 +178,7 @@ class JobTable(QueryBase):
         lost = {"ending": "lost", "is_working": False, "heard_at": self._time()}
 
         def within(connection: sa.Connection) -> Claimed | None:
+            """Under the lock of the queue, start the first job, after storing of those before it that they are lost."""
             self._lock_queue(connection, kind)
             while row := connection.execute(first).one_or_none():
                 if row.is_working and row.attempt >= MAX_ATTEMPTS:
@@ -225,15 +226,11 @@ class JobTable(QueryBase):
         self._listening = None
 
     def beat(self, job: Job, done: int, total: int) -> bool:
-        """Store a sign of life and the progress; False, and nothing is stored, if the job has ended or was started
-        again.
-        """
+        """Store a sign of life and the progress; False, and nothing is stored, if it has ended or was started again."""
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a member's job of the same kind, which the runner could do, was queued over GIVES_WAY_AFTER ago and
-        waits.
-        """
+        """Whether a member's job of this kind that the runner can do waits, and was queued over GIVES_WAY_AFTER ago."""
         waits = sa.exists().where(
             jobs.c.kind == job.kind,
             _OPEN,
@@ -267,10 +264,10 @@ class JobTable(QueryBase):
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """Store each whole piece of a result in its own transaction; then the rest, or what a function stores, with the
-        ending.
+        """Store all but the last piece of a result, each in a transaction of its own; in one more, the rest or what a
+        function stores, the ending, and one job more for its runner.
 
-        Of a job that has ended meanwhile nothing is stored: one that was deleted has no sentence any more.
+        Whenever the job is found to have ended or to have been started again, nothing more is stored.
         """
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
@@ -283,6 +280,7 @@ class JobTable(QueryBase):
         done_by = sa.update(runners).where(runners.c.name == job.runner)
 
         def within(_connection: sa.Connection) -> None:
+            """Store the ending, then the rest of the result; nothing, if the job is not at work by this start."""
             if not self._update(job, heard_at=self._time(), **ended):
                 return
             if rest:
@@ -322,6 +320,7 @@ class JobTable(QueryBase):
         own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
 
         def within(connection: sa.Connection) -> bool:
+            """End the job under the lock of the queue; of one never started, move its client's later jobs up."""
             self._lock_queue(connection, job.kind)
             row = connection.execute(end).one_or_none()
             if row and row.started_at is None:
@@ -344,6 +343,7 @@ class JobTable(QueryBase):
         retried = sa.update(jobs).where(jobs.c.id == job.id, ~jobs.c.key.startswith(_FORGOTTEN), *failed)
 
         def within(connection: sa.Connection) -> bool:
+            """Queue the job again, clear the problem of its run, if any, and tell runners; False if it may not be."""
             if not connection.execute(retried.values(again)).rowcount:
                 return False
             connection.execute(sa.update(runs).where(runs.c.id == job.key).values(problem=None))
@@ -378,8 +378,8 @@ class JobTable(QueryBase):
     def delete_expired(self) -> None:
         """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long.
 
-        Of a job that ended more than JOB_RETENTION ago, delete everything that `delete` would, and the client, teacher,
-        visitor or student that it belongs to. Then its key leads nowhere.
+        The row of a job that ended more than JOB_RETENTION ago loses everything that `delete` would take, and whose job
+        it was: client and the ids of teacher, visitor and student. Its key then leads nowhere.
         """
         nobody = {"client": "", "teacher_id": None, "visitor_id": None, "student_id": None}
         is_forgotten = jobs.c.key.startswith(_FORGOTTEN)
@@ -408,22 +408,19 @@ class JobTable(QueryBase):
 
     def sign_off(self, name: str) -> None:
         """Delete a runner; jobs at work there count as silent, so that they start again at once."""
-        silent = self._time(2 * SILENT_AFTER)
+        at_work_there = (_OPEN, jobs.c.is_working, jobs.c.runner == name)
         with self.transaction():
             self._execute(sa.delete(runners).where(runners.c.name == name))
-            self._execute(
-                sa.update(jobs).where(_OPEN, jobs.c.is_working, jobs.c.runner == name).values(heard_at=silent)
-            )
+            self._execute(sa.update(jobs).where(*at_work_there).values(heard_at=self._time(2 * SILENT_AFTER)))
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every stored runner by name, alive or not; those that were silent for a day are deleted.
+        """Every stored runner by name, alive or not; `delete_expired` deletes those that were silent for a day.
 
         It is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
         """
         alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
-        rows = self._fetch_all(
-            sa.select(runners, (runners.c.heard_at >= alive_after).label("is_alive")).order_by("name")
-        )
+        is_alive = (runners.c.heard_at >= alive_after).label("is_alive")
+        rows = self._fetch_all(sa.select(runners, is_alive).order_by("name"))
         return tuple(Runner(**{**row._mapping, "kinds": tuple(row.kinds)}) for row in rows)
 
     # What the queries share
@@ -448,7 +445,11 @@ class JobTable(QueryBase):
         return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
 
     def _build_found(self) -> sa.Select[Any]:
-        """A query of all jobs, ended or not, with their places in the queue, as `_job` takes its rows."""
+        """A query of all jobs, ended or not, in the form of `_job`, with what only the queue knows: see `Job`.
+
+        A job that waits has before it those of its kind that are at work, or would be started first: members' before
+        visitors', then by turn, then by id. It is stalled if no other job of its kind is at work.
+        """
         waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
         rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
         is_earlier = (_OTHER.c.is_member & ~jobs.c.is_member) | (
@@ -465,9 +466,7 @@ class JobTable(QueryBase):
         )
 
     def _lock_queue(self, connection: sa.Connection, kind: JobKind) -> None:
-        """Hold the queue of a kind until the transaction ends; nothing to do with SQLite, which has one writer at a
-        time.
-        """
+        """Hold the queue of a kind until the transaction ends; SQLite, with one writer at a time, needs no lock."""
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK, sa.func.hashtext(kind))))
 
@@ -477,7 +476,9 @@ class JobTable(QueryBase):
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
     def _without_content(self) -> dict[str, Any]:
-        """The values of a job's row without what was typed, which a problem may quote, and with a random key."""
+        """The columns of a job without what was typed, which a problem may quote, and with a random key in place of its
+        own, by which nobody finds it.
+        """
         sqlite, postgresql = (
             sa.func.hex(sa.func.randomblob(16)),
             sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text)),

@@ -43,7 +43,8 @@ class LimitedConnection(psycopg.Connection[Any]):
     def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
         """Wait for an answer of the server, for `timeout` or, if that is None, for `answer_limit_s`.
 
-        Only the latter closes the connection when it runs out.
+        In the latter case, an OperationalError that the server has not sent, such as when the time runs out, closes the
+        connection. Every error is passed on.
         """
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
@@ -54,12 +55,14 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def limit_postgresql(engine: sa.Engine, name: str) -> None:
-    """Let every new connection of this engine have that name and the limits CONNECT_LIMIT_S, STATEMENT_LIMIT_S and
-    ANSWER_LIMIT_S.
-    """
+    """Give every new connection of this engine that name, and limits for connecting, statements and answers."""
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
+        """Connect with _PARAMETERS, unless the URL has others, and set the limits of `_set_limits` on the server.
+
+        Raises OperationalError if the server cannot be reached, after collecting garbage.
+        """
         settings = {**_PARAMETERS, **parameters, "application_name": name}
         try:
             connection = LimitedConnection.connect(*arguments, **settings)
@@ -77,7 +80,7 @@ def limit_postgresql(engine: sa.Engine, name: str) -> None:
 
 
 def _set_limits(seconds: float) -> str:
-    """Two statements that limit statements and pauses of transactions; 0 is no limit.
+    """The SQL that limits each statement, and each pause in a transaction, to `seconds`; 0 is no limit.
 
     Without the second, a process that stands still in a transaction would keep others from its locks until it goes on.
     """
@@ -89,7 +92,8 @@ def _set_limits(seconds: float) -> str:
 def without_limits(connection: sa.Connection) -> Iterator[None]:
     """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need.
 
-    Any other connection stays as it is.
+    What is open on it is committed before; at the end, what is not committed is rolled back and the limits are set
+    again, unless the connection is closed. On SQLite nothing happens.
     """
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
@@ -129,6 +133,7 @@ def watch_sqlite_file(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "checkout")
     def _check_file(_connection: Any, _record: Any, _proxy: Any) -> None:
+        """Raise OperationalError, with DatabaseGoneError as its cause in `orig`, if the path leads to another file."""
         try:
             gone = os.stat(path).st_ino not in opened
         except OSError:
@@ -144,8 +149,9 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left; never for other
-    databases.
+    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left.
+
+    Never for PostgreSQL and for SQLite in memory.
     """
     path = engine.url.database
     on_disk = engine.dialect.name == "sqlite" and path and path != ":memory:"
@@ -154,18 +160,13 @@ def check_room(engine: sa.Engine) -> None:
 
 
 class Failure(Enum):
-    """What keeps a database from its work."""
+    """What keeps a database from its work; the value is a sentence for the operator."""
 
     FULL = "the disk is full: pages can be read, but nothing can be saved"
     READ_ONLY = "the database is read-only: pages can be read, but nothing can be saved"
     GONE = "the database file was deleted or replaced: restart the app"
     DAMAGED = "the database is damaged: restore a backup"
     SILENT = "the database does not answer"
-
-    @property
-    def status(self) -> str:
-        """A sentence for the operator."""
-        return self.value
 
 
 # How the codes begin by which PostgreSQL (SQLSTATE) and SQLite say that they cannot work: connections, locks,
@@ -182,8 +183,9 @@ _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
 def failure_of(error: BaseException) -> Failure | None:
     """What keeps the database from its work; None for an error that is not the database's, but a bug of ours.
 
-    Examples: no free connection in time is SILENT; a column that does not exist, or a second row with a unique key, is
-    None.
+    A lost connection, and no free connection or lock in time, are SILENT. A deleted file is GONE; otherwise the code of
+    the error decides, by _FAILURES. A column that does not exist, a second row with a unique key, and whatever is no
+    SQLAlchemyError are None.
     """
     if isinstance(error, sa.exc.TimeoutError):  # of the pool of connections, or of our lock for SQLite
         return Failure.SILENT
@@ -233,7 +235,7 @@ class HealthCheck:
         self._asked_at, self._running = 0.0, Future[None]()
 
     async def run(self) -> None:
-        """Wait for the newest check and raise what it raised; TimeoutError after HEALTH_LIMIT_S."""
+        """Wait for the newest check and raise what it raised; TimeoutError after HEALTH_LIMIT_S, while it goes on."""
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._newest())), HEALTH_LIMIT_S)
 
     def close(self) -> None:

@@ -20,7 +20,10 @@ StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
 @dataclass(frozen=True)
 class LastAttempt:
-    """The id of a student's newest attempt on a sheet, and whether any was handed in, or auto-submitted at closing."""
+    """The id of a student's newest attempt on a sheet, and what was done with any of their attempts on it.
+
+    `handed_in`: the student handed one in. `auto_submitted`: one was submitted at closing.
+    """
 
     id: int
     handed_in: bool
@@ -53,10 +56,9 @@ class Live(QueryBase):
 
     def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
         """The version of every student's draft on every sheet of an activity; sheets without one are left out."""
-        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version).where(
-            drafts.c.activity_id == activity_id
-        )
-        return {(row.student_id, row.sheet_key): row.version for row in self._fetch_all(query)}
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version)
+        rows = self._fetch_all(query.where(drafts.c.activity_id == activity_id))
+        return {(row.student_id, row.sheet_key): row.version for row in rows}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
         """The drafts of these students on every sheet of an activity; sheets without one are left out."""
@@ -69,9 +71,7 @@ class Live(QueryBase):
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """For each student and sheet, the newest attempt's id, and whether any was handed in by the student, or
-        auto-submitted.
-        """
+        """By student and sheet, the newest attempt's id, and whether any was handed in by them or auto-submitted."""
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)
         auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))

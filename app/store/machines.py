@@ -42,9 +42,7 @@ class JobRecord:
 
     @property
     def waited(self) -> timedelta:
-        """From when it was queued, or queued again, to its newest start; zero for one that was never started or was put
-        back.
-        """
+        """From when it was queued, or queued again, to its newest start; zero if it was never started or put back."""
         return (self.started_at or self.created_at) - self.created_at
 
     @property
@@ -55,9 +53,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class KindQueue:
-    """How many jobs of a kind wait and are at work, and when the oldest of those that wait was queued; None if none
-    waits.
-    """
+    """How many jobs of a kind wait and are at work, and when the oldest that waits was queued (None if none does)."""
 
     kind: JobKind
     waiting: int
@@ -91,15 +87,19 @@ class Machines(QueryBase):
         return {row[0]: KindQueue(*row) for row in rows}
 
     def open_jobs(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs at work, the longest running first, then those that wait, by kind and in the order of its queue; up to
-        `limit`.
+        """Jobs at work, the first started first, then those that wait, by kind and in the order of its queue.
+
+        `limit` at most. Kinds are in the order of the alphabet.
         """
         order = (jobs.c.is_working.desc(), sa.case((jobs.c.is_working, jobs.c.started_at)), jobs.c.kind,
                  jobs.c.is_member.desc(), jobs.c.turn, jobs.c.id)  # fmt: skip
         return self._records(_OPEN, order, limit)
 
     def slowest(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs that are ready, the one that took longest from its newest start to its end first; `limit` at most."""
+        """Jobs that are ready, the one that took longest from its newest start to its end first; `limit` at most.
+
+        Of jobs that took equally long, the first queued comes first.
+        """
         seconds = sa.func.julianday if self.engine.dialect.name == "sqlite" else lambda at: sa.extract("epoch", at)
         took = seconds(jobs.c.heard_at) - seconds(jobs.c.started_at)
         is_ready = (jobs.c.ending == "ready") & jobs.c.started_at.is_not(None)

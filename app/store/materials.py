@@ -82,7 +82,7 @@ class Materials(QueryBase):
     def add(
         self, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, content: Mapping[str, Any]
     ) -> Material:
-        """Add a material of a course or a teacher, with these settings as its first version."""
+        """Add a material of `owner`, with these settings as version 1, saved by `teacher`; return it."""
         owned = {"course_id": owner.id} if isinstance(owner, Course) else {"teacher_id": owner.id}
         row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": self.now()}
         with self.transaction() as connection:
@@ -91,10 +91,10 @@ class Materials(QueryBase):
             return self._found(material_id)
 
     def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
-        """Save settings that were changed from the version `based_on`, in one transaction, unless there is a newer one.
+        """Save settings that were changed from the version `based_on` as the newest version, in one transaction.
 
-        If the newest version has these settings already, nothing is written and the result says stored, whatever
-        `based_on`. Otherwise nothing is stored, either, for a material that was removed.
+        If the newest version has these settings already, nothing is written, and `is_stored` is True. Otherwise nothing
+        is written, and it is False, if the newest version is not `based_on`, or the material was removed.
         """
         this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
         # One statement decides: of two servers that save at once, the second finds another number.
@@ -112,7 +112,7 @@ class Materials(QueryBase):
     def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
         """Save the settings of version `number` again, as the newest; None if there is no such version.
 
-        Like `save`, it stores nothing if the material has changed since it was read.
+        As `save` does, based on the version that `material` had when it was read.
         """
         old = self.version(material, number)
         return self.save(material, material.version, old.content, teacher) if old else None
@@ -126,7 +126,7 @@ class Materials(QueryBase):
         return self._one(materials.c.id == material_id, materials.c.removed_at.is_not(None))
 
     def find_shared(self, token: str) -> Material | None:
-        """The material that the link with this token shares; None if the link was withdrawn or never made."""
+        """The material that the link with this token shares; None if no link has it, or the material was removed."""
         return self._one(materials.c.share_hash == hash_secret(token), materials.c.removed_at.is_(None))
 
     def versions(self, material: Material, first: int = 1, last: int | None = None) -> tuple[MaterialVersion, ...]:
@@ -139,10 +139,6 @@ class Materials(QueryBase):
         return next(iter(self._versions(material, material_versions.c.number == number)), None)
 
     # Lists: by title, those that were removed left out
-
-    def of_teacher(self, teacher: Teacher) -> tuple[Material, ...]:
-        """The materials that are a teacher's own and no course's."""
-        return self._all(materials.c.teacher_id == teacher.id)
 
     def of_course(self, course: Course) -> tuple[Material, ...]:
         """The materials of a course."""
@@ -183,7 +179,7 @@ class Materials(QueryBase):
         self._change(material, removed_at=self.now() if removed else None)
 
     def share(self, material: Material) -> str:
-        """Make a link by which other teachers see and copy a material, in place of any before; return its token."""
+        """Make a link by which other teachers see and copy a material, and return its token; older links are void."""
         token = secrets.token_urlsafe(24)
         self._change(material, share_hash=hash_secret(token))
         return token
@@ -198,7 +194,7 @@ class Materials(QueryBase):
     def _add_version(
         self, connection: sa.Connection, material_id: int, number: int, teacher: Teacher, content: Mapping[str, Any]
     ) -> None:
-        """Store a version as saved now by a teacher, and which imported models it names."""
+        """Store a version as saved now by a teacher, and which imported models (not the library's) it names."""
         row = {"material_id": material_id, "number": number}
         rest = {"content": dict(content), "teacher_id": teacher.id, "at": self.now()}
         connection.execute(sa.insert(material_versions).values(row | rest))
@@ -206,7 +202,7 @@ class Materials(QueryBase):
             connection.execute(sa.insert(version_models), imported)
 
     def _found(self, material_id: int) -> Material:
-        """The material with an id that exists, removed or not."""
+        """The material with an id that exists, removed or not; raises AssertionError if there is none."""
         material = self._one(materials.c.id == material_id)
         assert material is not None  # noqa: S101 - it was there in this transaction
         return material
@@ -242,10 +238,7 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 def _newest_versions() -> sa.Select[Any]:
     """The SELECT of every material, removed or not, with what its newest version holds."""
     names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
-    newest = (
-        material_versions.c.material_id == materials.c.id,
-        material_versions.c.number == materials.c.version,
-    )
+    newest = (material_versions.c.material_id == materials.c.id, material_versions.c.number == materials.c.version)
     is_shared = materials.c.share_hash.is_not(None).label("is_shared")
     return (
         sa.select(*(materials.c[name] for name in names), is_shared, material_versions.c.content, *_SAVED)
@@ -262,5 +255,5 @@ def models_named(content: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(content: Mapping[str, Any]) -> dict[str, str]:
-    """The title, topic and model in some settings, cut to what their columns hold; "" for a missing one."""
+    """The title, topic and model in some settings, cleaned and cut to what their columns hold; "" for a missing one."""
     return {name: clean_line(str(content.get(name, "")), longest) for name, longest in _LISTED.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 import sqlalchemy as sa
@@ -63,7 +63,7 @@ class People(QueryBase):
         return self._fetch_one(query) is not None
 
     def find_teacher(self, email: str) -> Teacher | None:
-        """The teacher with this e-mail address, in upper or lower case; None if there is none."""
+        """The teacher with this e-mail address, whatever its case; None if there is none."""
         row = self._fetch_one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
         return from_row(Teacher, row) if row else None
 
@@ -143,12 +143,13 @@ class People(QueryBase):
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
     ) -> Teacher | None:
-        """Use a link up and do what it is for; None, and nothing changes, if somebody else has just used it.
+        """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used.
 
-        A teacher with that e-mail address and name is added if there is none. A "setup" link makes them an operator. A
-        password hash, if given, is stored with the name (unless that is empty): then all their sessions end, and their
-        other "reset" links and every "setup" link are void. A link with a course puts them on its staff. Whether the
-        link has expired is not checked again.
+        The teacher is the one with that e-mail address; if there is none, one is added, with the name. A "setup" link
+        makes them an operator. A password hash, if given, is stored with the name (unless that is empty): then all
+        their sessions end, and their other "reset" links and every "setup" link are void. A link with a course puts
+        them on its staff, as an assistant if it has no role; whoever is an instructor there stays one. Whether the link
+        has expired is not checked again.
         """
         with self.transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
@@ -165,7 +166,12 @@ class People(QueryBase):
                 self._void_links(connection, "reset", account_links.c.email == email.lower())
                 self._void_links(connection, "setup")
             if link.course_id is not None:
-                self._put_on_staff(connection, link.course_id, teacher_id, link.role or "assistant")
+                row = {"course_id": link.course_id, "teacher_id": teacher_id, "role": link.role or "assistant"}
+                key, lower = [staff.c.course_id, staff.c.teacher_id], staff.c.role != "instructor"
+                insert = self._insert_into(staff).values(row)
+                connection.execute(
+                    insert.on_conflict_do_update(index_elements=key, set_={"role": row["role"]}, where=lower)
+                )
         return self.find_teacher(email)
 
     def change_password(self, teacher: Teacher, password_hash: str) -> None:
@@ -186,13 +192,6 @@ class People(QueryBase):
         unused = (account_links.c.kind == kind, account_links.c.used_at.is_(None), *conditions)
         connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now()))
 
-    def _put_on_staff(self, connection: sa.Connection, course_id: int, teacher_id: int, role: Role) -> None:
-        """Give a teacher a role in a course; an instructor stays one, even when invited as an assistant."""
-        row = {"course_id": course_id, "teacher_id": teacher_id, "role": role}
-        key, lower = [staff.c.course_id, staff.c.teacher_id], staff.c.role != "instructor"
-        insert = self._insert_into(staff).values(row)
-        connection.execute(insert.on_conflict_do_update(index_elements=key, set_={"role": role}, where=lower))
-
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
@@ -203,10 +202,10 @@ class People(QueryBase):
         return token
 
     def find_session(self, token: str) -> Teacher | None:
-        """The teacher who is signed in with this token; stores, at most once a minute, that the session is in use.
+        """The teacher who is signed in with this token; stores, once in SEEN_INTERVAL, that the session is in use.
 
-        None if there is no such session, or if it has ended, was not used for MAX_SESSION_IDLE, or is older than
-        MAX_SESSION_AGE.
+        None if there is no such session, or if it has ended, was not used for MAX_SESSION_IDLE, is older than
+        MAX_SESSION_AGE, or was last used more than MAX_SESSION_IDLE in the future, by a clock that was wrong.
         """
         at = self.now()
         query = (
@@ -219,17 +218,10 @@ class People(QueryBase):
         row = self._fetch_one(query)
         if row is None:
             return None
-        self._update_seen(row.session_id, row.seen_at, at)
+        if at - row.seen_at > SEEN_INTERVAL:  # so that most requests cost no write
+            with tolerated_failure():  # such as a full disk
+                self._execute(sa.update(sessions).where(sessions.c.id == row.session_id).values(seen_at=at))
         return from_row(Teacher, row)
-
-    def _update_seen(self, session_id: int, seen_at: datetime, at: datetime) -> None:
-        """Store that a session is used at a time, at most once in SEEN_INTERVAL, so that reading costs no write.
-
-        A database that cannot store it, such as on a full disk, is tolerated.
-        """
-        if at - seen_at > SEEN_INTERVAL:
-            with tolerated_failure():
-                self._execute(sa.update(sessions).where(sessions.c.id == session_id).values(seen_at=at))
 
     def end_session(self, token: str) -> None:
         """Sign out the one browser that has this token."""

@@ -48,7 +48,10 @@ class WriteLock:
         self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
-        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither."""
+        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither.
+
+        Raises sqlalchemy.exc.TimeoutError if they cannot be had within WRITE_LOCK_TIMEOUT_S in all.
+        """
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
@@ -78,7 +81,10 @@ class WriteLock:
             os.close(self._file)
 
     def _try_file(self) -> bool:
-        """Take the lock on the file if it is free; True where there is no such file to be had."""
+        """Take the lock on the file if it is free, and return whether it was.
+
+        True, too, for a database in memory, and from the first time on that the file cannot be opened or locked.
+        """
         if not self._path:
             return True
         try:
@@ -116,6 +122,7 @@ class SharedCommits:
     """
 
     def __init__(self, engine: sa.Engine) -> None:
+        """`engine` is that of an SQLite database; nothing waits yet."""
         self._engine, self.lock = engine, WriteLock(engine.url.database)
         self._mutex = threading.Lock()  # held for the two fields below, never while the database works
         self._waiting: list[_Write] = []
@@ -139,7 +146,11 @@ class SharedCommits:
         return write.result
 
     def _wait_for(self, write: _Write) -> None:
-        """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time."""
+        """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time.
+
+        A write that waits in the queue for WRITE_LOCK_TIMEOUT_S leaves it. One that a leader has taken by then may be
+        stored yet, and is waited for twice as long again.
+        """
         if write.woken.wait(WRITE_LOCK_TIMEOUT_S):
             return
         with self._mutex:
@@ -151,9 +162,9 @@ class SharedCommits:
             raise sa.exc.TimeoutError
 
     def _lead(self, leader: _Write) -> None:
-        """Commit all that waits as soon as nobody else writes; then let the next waiting write lead, if any.
+        """Commit all that waits as soon as the lock is free, and wake its threads; then let the next write lead.
 
-        `leader` is the write of this thread; it leaves the queue if the lock cannot be had.
+        `leader` is the write of this thread. If the lock cannot be had, it leaves the queue: TimeoutError is raised.
         """
         batch = list[_Write]()
         try:
@@ -173,7 +184,10 @@ class SharedCommits:
                 write.woken.set()
 
     def _commit(self, batch: Sequence[_Write]) -> None:
-        """Commit these writes together, or each alone if one of them fails; every one is done afterwards."""
+        """Commit these writes together, or each alone if one of them fails; every one is done afterwards.
+
+        Each then has its result or its error. All have the same error if the transaction could not begin.
+        """
         begun = False
         try:
             with self._engine.begin() as connection:
@@ -239,8 +253,7 @@ class QueryBase:
 
         It is committed at the end and rolled back by an exception. A transaction inside another one is a savepoint: its
         exception takes back what it wrote, and the outer one commits. Other threads are not affected. On SQLite nobody
-        else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row locks for
-        that.
+        else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row locks.
         """
         if current := self._current_connection():
             with current.begin_nested():
@@ -258,13 +271,19 @@ class QueryBase:
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
         """Do some work inside `transaction()` and return its result; on SQLite threads share their commits.
 
-        What the work raises takes back what it wrote, and is raised again; on SQLite, it may be called twice.
+        What the work raises takes back what it wrote, and is raised again. On SQLite, the work may be called twice.
+        Inside `transaction()`, it is a savepoint of that.
         """
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
                 return work(connection)
 
         def within(connection: sa.Connection) -> tuple[Result | None, Exception | None]:
+            """Do the work in a savepoint of a shared transaction, as the current one of this thread.
+
+            Returns its result and None or, if it raises, None and the error, after a rollback to the savepoint. An
+            SQLAlchemyError is raised, so that the transaction is rolled back and each write is tried alone.
+            """
             outer = _CURRENT.set((self.engine, connection))
             savepoint = connection.begin_nested()
             try:
@@ -315,7 +334,7 @@ class QueryBase:
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
         """Execute one INSERT, UPDATE or DELETE, and return the number of rows it changed.
 
-        It is committed at once or, inside `transaction()`, when that ends.
+        It is committed at once (on SQLite, with what other threads write) or, inside `transaction()`, when that ends.
         """
         if current := self._current_connection():
             return current.execute(statement, values).rowcount

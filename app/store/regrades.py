@@ -61,8 +61,9 @@ class Regrades(QueryBase):
     ) -> int:
         """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept.
 
-        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them. `new` has the
-        marks by attempt id; ids of other activities' attempts are ignored. On an error nothing changes.
+        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them, and are stored
+        with their snapshots. `new` has the marks by attempt id; ids of other activities' attempts are ignored. On an
+        error nothing changes.
         """
         with self.transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
@@ -79,10 +80,9 @@ class Regrades(QueryBase):
     def _replace_marks(
         self, connection: sa.Connection, activity_id: int, regrade_id: int, new: Mapping[int, NewMarks]
     ) -> None:
-        """Store the present marks of the attempts in `new` as old marks of a regrade, then give the attempts their new
-        marks.
+        """Store the present marks of these attempts as old marks of a regrade, then give the attempts their new marks.
 
-        Attempts of another activity are left alone.
+        `new` is by attempt id. Attempts of another activity are left alone.
         """
         this = (attempts.c.id == sa.bindparam("attempt"), attempts.c.activity_id == activity_id)
         marks_now = [attempts.c[name] for name in _MARK_COLUMNS]
@@ -97,7 +97,10 @@ class Regrades(QueryBase):
         connection.execute(update, rows)
 
     def definitions(self, activity_id: int) -> dict[str, Content]:
-        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them."""
+        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them.
+
+        Of two regrades with the same name, the later one's definition counts.
+        """
         query = sa.select(regrades.c.definitions).where(regrades.c.activity_id == activity_id).order_by(regrades.c.id)
         stored = (definitions for (definitions,) in self._fetch_all(query))
         return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}

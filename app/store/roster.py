@@ -82,6 +82,17 @@ _IDLE_NEWCOMER = (
     ~sa.exists().where(attendance.c.student_id == students.c.id, attendance.c.ticket_in),
     *_nothing_in(*_WORK),
 )
+_ENROLMENTS = (
+    sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
+    .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
+    .join(courses, courses.c.id == enrolments.c.course_id)
+    .where(enrolments.c.visitor_id == sa.bindparam("visitor_id"))
+    .order_by(enrolments.c.created_at.desc())
+)
+
+
+def _enrolment(row: Any) -> Enrolment:
+    return Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__"))
 
 
 class Roster(QueryBase):
@@ -92,7 +103,7 @@ class Roster(QueryBase):
         self._key = key
 
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
-        """Add the (name, roster number) pairs that are not on the roster yet; return how many that were.
+        """Add the (name, roster number) pairs that are not on the roster yet; return how many were added.
 
         A pair with a number is on the roster if the number is, whatever the names; one without a number, if a student
         without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster. Those added
@@ -124,18 +135,16 @@ class Roster(QueryBase):
     def last_import(self, course: Course) -> RosterImport | None:
         """The newest import of which a course still has students, and how many; None if there is none."""
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
-        rows = self._fetch_all(
-            sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
-            .where(*imported)
-            .group_by(students.c.import_key)
-        )
+        query = sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
+        rows = self._fetch_all(query.where(*imported).group_by(students.c.import_key))
         newest = max(rows, key=lambda row: row[1], default=None)
         return RosterImport(*newest) if newest else None
 
     def undo_import(self, course: Course, import_key: str) -> tuple[int, int]:
         """Remove the students whom an import added; return how many were removed and how many stay.
 
-        Those stay who have joined, or of whom anything is stored: they no longer count as imported.
+        Those stay who have joined, whom a browser is enrolled as, who have opened an activity, or of whom there is
+        anything in _WORK; they no longer count as imported.
         """
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
         with self.transaction() as connection:
@@ -147,14 +156,15 @@ class Roster(QueryBase):
     def idle_newcomers(self, course: Course) -> tuple[Student, ...]:
         """The students, by name, who joined with the code under a name that was on no roster, and have done nothing.
 
-        They have neither a number nor anything in _WORK, have handed in no exit ticket, and have not practised.
+        They have neither a number nor anything in _WORK (attempts, drafts, answers on exit tickets, extra time, changed
+        points), have handed in no exit ticket, and have not practised. They may have opened an activity.
         """
         return self._select(students.c.course_id == course.id, *_IDLE_NEWCOMER)
 
     def remove_idle_newcomers(self, course: Course, newest_id: int) -> int:
-        """Delete the `idle_newcomers` up to the one with that id, so that nobody goes who has joined since.
+        """Delete the `idle_newcomers` whose ids are at most `newest_id`, so that nobody goes who has joined since.
 
-        Returns how many were deleted. Whoever has begun to work meanwhile stays.
+        Returns how many were deleted. Whoever begins to work before they are deleted stays.
         """
         idle = sa.select(students.c.id).where(
             students.c.course_id == course.id, students.c.id <= newest_id, *_IDLE_NEWCOMER
@@ -185,7 +195,7 @@ class Roster(QueryBase):
         return self._select(students.c.course_id == course.id, students.c.name_key == name_key(name))
 
     def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
-        """The names of students who have not joined, each once, sorted; at most `limit` of them, all if None.
+        """The names of students who have not joined, each `name_key` once, sorted by it; `limit` at most (None: all).
 
         Only those in which a word begins with each of `words`, which are parts of a `name_key`.
         """
@@ -201,9 +211,10 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def rename(self, student: Student, name: str, roster_key: str | None) -> bool:
-        """Give a student another name and number; False, and nothing changes, if another student has that number.
+        """Give a student another name and number (None for none), and return whether that was done.
 
-        False, too, for no number (None) if another student without one has that name.
+        False, and nothing changes, if another student of the course has that number or, without a number, if another
+        student without one has the same name (`name_key`).
         """
         this = sa.update(students).where(students.c.id == student.id)
         try:
@@ -242,19 +253,14 @@ class Roster(QueryBase):
     def enrol_new_student(
         self, course: Course, name: str, visitor_id: int | None = None, code: str = ""
     ) -> tuple[Student, str]:
-        """Add a student who has joined, and enrol the visitor's browser as them if one is given.
+        """Add a student without a number who has joined, and enrol the visitor's browser as them if one is given.
 
-        Returns the student and their resume code: `code`, or a random one if that is empty. Raises NameTakenError if
-        another student of the course has the name and no number.
+        Returns the student and their resume code: `code`, or a random one if that is empty. Raises NameTakenError, and
+        adds nobody, if another student of the course has the same name and no number.
         """
         code, at = code or new_code(), self.now()
-        row = {
-            "course_id": course.id,
-            "name": name,
-            "resume_hash": self._key.code_hash(code),
-            "joined_at": at,
-            "created_at": at,
-        }
+        row = {"course_id": course.id, "name": name, "resume_hash": self._key.code_hash(code), "joined_at": at,
+               "created_at": at}  # fmt: skip
         with self.transaction() as connection:
             insert = self._insert_into(students).values(row).on_conflict_do_nothing().returning(students.c.id)
             student_id = connection.scalar(insert)
@@ -271,14 +277,10 @@ class Roster(QueryBase):
         It is `code`, or a random one if that is empty. None, and nothing changes, if the name has been claimed by now.
         """
         code = code or new_code()
-        unclaimed = (students.c.id == student.id, students.c.joined_at.is_(None))
+        unclaimed = sa.update(students).where(students.c.id == student.id, students.c.joined_at.is_(None))
+        claim = unclaimed.values(joined_at=self.now(), resume_hash=self._key.code_hash(code))
         with self.transaction() as connection:
-            joined = (
-                sa.update(students)
-                .where(*unclaimed)
-                .values(joined_at=self.now(), resume_hash=self._key.code_hash(code))
-            )
-            if not connection.execute(joined).rowcount:
+            if not connection.execute(claim).rowcount:
                 return None
             self._enrol(connection, student, visitor_id)
         return code
@@ -305,9 +307,8 @@ class Roster(QueryBase):
     def renew_code(self, student: Student) -> str:
         """Give a student a new random resume code and return it; the old one is void."""
         code = new_code()
-        self._execute(
-            sa.update(students).where(students.c.id == student.id).values(resume_hash=self._key.code_hash(code))
-        )
+        this = sa.update(students).where(students.c.id == student.id)
+        self._execute(this.values(resume_hash=self._key.code_hash(code)))
         return code
 
     def enrolled_student(self, visitor_id: int, course_id: int) -> Student | None:
@@ -321,46 +322,18 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
-        """All of a browser's enrolments, each with student and course, the latest first.
-
-        A browser has at most one per course: enrolling as another student replaces it. Archived courses are included,
-        and nothing is left out: enrolments in deleted courses, or as deleted or released students, no longer have a
-        row.
-        """
-        query = (
-            sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
-            .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
-            .join(courses, courses.c.id == enrolments.c.course_id)
-            .where(enrolments.c.visitor_id == visitor_id)
-            .order_by(enrolments.c.created_at.desc())
-        )
-        rows = self._fetch_all(query)
-        return tuple(Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__")) for row in rows)
+        """All of a browser's enrolments, the latest first: at most one per course, archived courses included."""
+        return tuple(_enrolment(row) for row in self._fetch_all(_ENROLMENTS, visitor_id=visitor_id))
 
     def practising(self, visitor_id: int) -> tuple[Enrolment, Mapping[str, Any], str | None] | None:
         """The enrolment for which a browser practises, what that course practises, and the student's record, if any.
 
-        It is the newest enrolment in a course that has practice and is not archived; None if there is none.
+        It is the latest enrolment in a course that has practice and is not archived; None if there is none.
         """
-        query = (
-            sa.select(
-                *columns(students, Student, "student__"),
-                *columns(courses, Course, "course__"),
-                courses.c.practice,
-                students.c.practice_record,
-            )
-            .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
-            .join(courses, courses.c.id == enrolments.c.course_id)
-            .where(enrolments.c.visitor_id == visitor_id, courses.c.archived_at.is_(None))
-            .where(courses.c.practice.is_not(sa.null()))
-            .order_by(enrolments.c.created_at.desc())
-            .limit(1)
-        )
-        row = self._fetch_one(query)
-        if row is None:
-            return None
-        enrolment = Enrolment(from_row(Student, row, "student__"), from_row(Course, row, "course__"))
-        return enrolment, row.practice, row.practice_record
+        practises = (courses.c.archived_at.is_(None), courses.c.practice.is_not(sa.null()))
+        query = _ENROLMENTS.add_columns(courses.c.practice, students.c.practice_record).where(*practises).limit(1)
+        row = self._fetch_one(query, visitor_id=visitor_id)
+        return (_enrolment(row), row.practice, row.practice_record) if row else None
 
     def keep_practice_record(self, student: Student, record: str | None) -> None:
         """Store how far a student is with the practice of the course; None deletes it."""
@@ -369,10 +342,8 @@ class Roster(QueryBase):
     def practice_records(self, course: Course) -> dict[int, str]:
         """The record of every student of a course who has practised for it, by the student's id."""
         this = (students.c.course_id == course.id, students.c.practice_record.is_not(None))
-        return {
-            row.id: row.practice_record
-            for row in self._fetch_all(sa.select(students.c.id, students.c.practice_record).where(*this))
-        }
+        query = sa.select(students.c.id, students.c.practice_record).where(*this)
+        return {row.id: row.practice_record for row in self._fetch_all(query)}
 
     def leave(self, student: Student, visitor_id: int) -> None:
         """End one browser's enrolment as a student; the student and their work stay."""

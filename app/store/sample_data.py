@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from app.activities.activity import Activity
-from app.activities.work import Answers, Graded, VariantSizes
+from app.activities.work import Answers, ClassSheetKey, Draft, Graded, NewAttempt, VariantSizes
 
+from .classwork import attempt_row, draft_row
 from .courses import Course
 from .queries import QueryBase, insert_row
 from .tables import attempts, attendance, drafts, students, ticket_answers
@@ -62,64 +62,39 @@ class SampleData(QueryBase):
                 self._insert_classwork(connection, student, ids[student.student])
 
     def _insert_classwork(self, connection: sa.Connection, student: SimulatedStudent, student_id: int) -> None:
-        """Insert what a student did in one activity: attendance, drafts, attempts and the exit ticket, if any."""
-        owner = {"activity_id": student.activity.id, "student_id": student_id}
-        arrival = {**owner, "arrived_at": student.arrived_at, "ticket_in": bool(student.ticket)}
-        for table, rows in (
-            (attendance, [arrival]),
-            (drafts, _draft_rows(student, owner)),
-            (attempts, _attempt_rows(student, owner)),
-            (ticket_answers, _ticket_rows(student, student_id)),
-        ):
+        """Insert what a student did in one activity: attendance, drafts, attempts and the exit ticket, if any.
+
+        The draft of a sheet is the last attempt on it, saved at that time, or else what is typed, saved on arrival.
+        Attempts have random client ids. Answers on the ticket have random ids, no marks, and the day of arrival; they
+        have no student where the activity's tickets are anonymous.
+        """
+        activity, arrived_at = student.activity, student.arrived_at
+        keys = {
+            number: ClassSheetKey(student_id, activity.id, activity.revision, number, item.sheet_key)
+            for number, item in enumerate(activity.content.items, 1)
+        }
+        arrival = {"activity_id": activity.id, "student_id": student_id, "arrived_at": arrived_at,
+                   "ticket_in": bool(student.ticket)}  # fmt: skip
+        typed = {number: (sizes, answers, arrived_at) for number, sizes, answers in student.typed}
+        typed |= {each.sheet_number: (each.sizes, each.answers, each.at) for each in student.attempts}
+        draft_rows = [
+            draft_row(keys[number], Draft(answers, 1, sizes), at) for number, (sizes, answers, at) in typed.items()
+        ]
+        attempt_rows = [
+            attempt_row(
+                keys[each.sheet_number],
+                NewAttempt(each.answers, each.sizes, each.graded, secrets.token_hex(16), each.handed_in),
+                each.at,
+            )
+            for each in student.attempts
+        ]
+        answer_rows = [
+            {"id": secrets.token_hex(32), "activity_id": activity.id, "question": question, "text": text,
+             "student_id": None if activity.policies.ticket_anonymous else student_id, "day": arrived_at.date(),
+             "starred": False, "follow_up": False, "hidden": False}
+            for question, text in student.ticket.items()
+        ]  # fmt: skip
+        connection.execute(sa.insert(attendance).values(arrival))
+        for table, rows in ((drafts, draft_rows), (attempts, attempt_rows), (ticket_answers, answer_rows)):
             if rows:
                 connection.execute(sa.insert(table), rows)
-
-
-def _sheet_keys(student: SimulatedStudent) -> dict[int, str]:
-    """The sheet key of each sheet of the student's activity, by the sheet's number from 1."""
-    return {number: item.sheet_key for number, item in enumerate(student.activity.content.items, 1)}
-
-
-def _draft_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row of drafts for each sheet that was begun: the last attempt on it, else what is typed so far.
-
-    `owner` has the columns activity_id and student_id of every row. The draft was saved with the attempt, or else on
-    arrival.
-    """
-    keys = _sheet_keys(student)
-    typed = {number: (sizes, answers, student.arrived_at) for number, sizes, answers in student.typed}
-    attempted = {a.sheet_number: (a.sizes, a.answers, a.at) for a in student.attempts}
-    return [
-        {**owner, "sheet_key": keys[number], "answers": dict(answers), "version": 1, "variant": asdict(sizes),
-         "saved_at": at, "tab_versions": {}}
-        for number, (sizes, answers, at) in {**typed, **attempted}.items()
-    ]  # fmt: skip
-
-
-def _attempt_rows(student: SimulatedStudent, owner: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row of attempts for each attempt, with a random client id, and marked by the sheet it was made on.
-
-    `owner` has the columns activity_id and student_id of every row.
-    """
-    keys = _sheet_keys(student)
-    return [
-        {**owner, **asdict(attempt.graded), "revision": student.activity.revision,
-         "sheet_number": attempt.sheet_number, "sheet_key": keys[attempt.sheet_number],
-         "client_id": secrets.token_hex(16), "variant": asdict(attempt.sizes), "answers": dict(attempt.answers),
-         "handed_in": attempt.handed_in, "created_at": attempt.at, "marked_by": keys[attempt.sheet_number]}
-        for attempt in student.attempts
-    ]  # fmt: skip
-
-
-def _ticket_rows(student: SimulatedStudent, student_id: int) -> list[dict[str, Any]]:
-    """A row of ticket_answers for each answered question, of the day of arrival, with a random id and no marks.
-
-    It has no student id where the activity's tickets are anonymous.
-    """
-    anonymous = student.activity.policies.ticket_anonymous
-    return [
-        {"id": secrets.token_hex(32), "activity_id": student.activity.id, "question": question, "text": text,
-         "student_id": None if anonymous else student_id, "day": student.arrived_at.date(), "starred": False,
-         "follow_up": False, "hidden": False}
-        for question, text in student.ticket.items()
-    ]  # fmt: skip

@@ -77,9 +77,9 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
-    The secret key is in `key_file`, or if that is empty in the data folder `folder`, made where there is none; raises
-    SecretFileError. `processes` are those that share the connections that the server allows. `clock` gives the times
-    that are stored. On PostgreSQL, `role` and the mark of the key are in the names of the connections (`other_keys`).
+    The secret key is in `key_file` or, if that is empty, in the data folder `folder`, made if there is none.
+    `processes` is how many share the connections that the server allows. `clock` gives the times that are stored. On
+    PostgreSQL, `role` and the mark of the key are in the names of the connections (`connection_name`).
 
     The store itself has the queries on visitors, runs and imported models. The others are grouped:
     `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
@@ -94,6 +94,10 @@ class Store(QueryBase):
         key_file: str = "",
         role: ProcessRole = "command",
     ) -> None:
+        """Read or make the key, open the database, create or migrate its tables, and make the groups of queries.
+
+        Raises SecretFileError, SQLAlchemyError, and what `prepare_tables` raises, with every connection closed.
+        """
         key = SecretKey(read_or_make_secret(folder, key_file))
         engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
@@ -129,10 +133,10 @@ class Store(QueryBase):
             self._commits.lock.close()
 
     def check_writable(self) -> None:
-        """Raise SQLAlchemyError if the database takes nothing in; nothing is written.
+        """Raise SQLAlchemyError if the database takes nothing in, or the disk of an SQLite file is nearly full.
 
-        An UPDATE that no row meets needs all that a write needs, but for room. An SQLite file must have room left; how
-        much PostgreSQL has, a client cannot ask.
+        Nothing is written: an UPDATE of no rows needs all that a write needs, but for room. A client cannot ask how
+        much room PostgreSQL has.
         """
         self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
         check_room(self.engine)
@@ -166,7 +170,7 @@ class Store(QueryBase):
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
     def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
-        """Store a new run, and return it; `snapshots` are the texts that its `frozen` names."""
+        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return it."""
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
@@ -207,7 +211,7 @@ class Store(QueryBase):
         return self.find_model(_model_key(_config_text(config)))
 
     def find_model(self, key: str) -> StoredModel | None:
-        """The imported model with that key; None if there is none.
+        """The imported model with that key, whose use is noted once a day; None if there is none.
 
         A key that is not "cfg-" and 20 hexadecimal digits is not looked up.
         """
@@ -217,14 +221,10 @@ class Store(QueryBase):
         row = self._fetch_one(query)
         if row is None:
             return None
-        self._note_use(key, row.used_at)
-        return from_row(StoredModel, row)
-
-    def _note_use(self, key: str, used_at: datetime | None) -> None:
-        """Note that an imported model is in use, once a day; a database that is full or read-only goes on without."""
-        if used_at is None or self.now() - used_at > MODEL_USE_NOTED_AFTER:
-            with tolerated_failure():
+        if row.used_at is None or self.now() - row.used_at > MODEL_USE_NOTED_AFTER:
+            with tolerated_failure():  # a database that is full or read-only goes on without
                 self._execute(sa.update(models).where(models.c.key == key).values(used_at=self.now()))
+        return from_row(StoredModel, row)
 
     def model_keys(self, prefix: str) -> list[str]:
         """The keys of imported models that begin with a prefix, in any order, 100 at most."""

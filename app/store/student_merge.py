@@ -12,25 +12,10 @@ import sqlalchemy as sa
 
 from .queries import QueryBase
 from .roster import Student
-from .tables import (
-    attempts,
-    attendance,
-    drafts,
-    enrolments,
-    extra_time,
-    grade_changes,
-    jobs,
-    students,
-    ticket_answers,
-)
+from .tables import attempts, attendance, drafts, enrolments, extra_time, grade_changes, jobs, students, ticket_answers
 
 _Combine = Callable[[Any, Any], Mapping[str, Any]]  # a row of either student: what changes in that of the first
-_FREELY_MOVED = (
-    enrolments,
-    grade_changes,
-    jobs,
-    ticket_answers,
-)  # tables where any number of rows may belong to one student
+_FREELY_MOVED = (enrolments, grade_changes, jobs, ticket_answers)  # any number of their rows belong to one student
 _MAX_SHEET_KEY = 200  # characters
 
 
@@ -58,7 +43,7 @@ class StudentMerge(QueryBase):
     """Queries that merge students."""
 
     def preview(self, stays: Student, goes: Student) -> MergePreview:
-        """What `merge` would do with these two students of one course now; nothing changes."""
+        """What `merge` would do with these two students of one course now, as MergePreview says; nothing changes."""
         with self._read_connection() as connection:
             typed = _both(connection, drafts, stays, goes)
             grades = _overrides(connection, stays, goes)
@@ -78,9 +63,11 @@ class StudentMerge(QueryBase):
     def merge(self, stays: Student, goes: Student) -> bool:
         """Give `stays` everything that belongs to `goes`, and delete `goes`, in one transaction.
 
-        Attempts keep their order in time, so the newest of both counts. `stays` keeps name, number, resume code and
-        practice record, and gets those of `goes`, except the name, that it lacks. False, and nothing changes, if one of
-        them is no longer on the roster, both are the same, or they are of different courses.
+        Attempts keep their order in time, so the newest of both counts; so does the newest grade set by hand. Two
+        drafts of one sheet, arrivals and extra times are combined (_COMBINED); texts that this loses are kept aside.
+        `stays` keeps name, number, resume code and practice record, and gets those of `goes`, except the name, that it
+        lacks. False, and nothing changes, if one of them is no longer on the roster, both are the same, or they are of
+        different courses.
         """
         if stays.id == goes.id or stays.course_id != goes.course_id:
             return False
@@ -126,7 +113,10 @@ def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
 
 
 def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any]]:
-    """The newest change of points of each student in each activity, unless it undid one; by activity, oldest first."""
+    """The newest change of points of each of these students in each activity, unless it is "undone".
+
+    By activity id, each list oldest first; activities without one are left out.
+    """
     ids = [student.id for student in whose]
     newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.student_id.in_(ids))
     newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
@@ -140,7 +130,10 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """The rows of both students as (`stays`, `goes`), None if missing, by the values of _KEYS."""
+    """The rows of both students in a table, as pairs (row of `stays`, row of `goes`) with None for a missing one.
+
+    They are by the values of the table's columns in _KEYS.
+    """
     key = _KEYS[table]
     pairs = dict[tuple[Any, ...], list[Any]]()
     for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):
@@ -166,9 +159,9 @@ def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Stud
 
 
 def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Move every attempt; one whose client id the other student has used, too, gets a new id, so that both stay.
+    """Move every attempt of `goes` to `stays`.
 
-    That happens if one paper was entered for both.
+    One whose client id `stays` has used, too, as when one paper was entered for both, gets a random client id first.
     """
     used = sa.select(attempts.c.client_id).where(attempts.c.student_id == stays.id)
     theirs = attempts.c.student_id == goes.id
@@ -180,7 +173,11 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 
 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Store the texts that merging two drafts of one sheet would lose as a draft that only exports show."""
+    """Store the texts that merging two drafts of one sheet would lose, as a draft of `stays` that only exports show.
+
+    It is a copy of the older draft with the lost texts alone and no tab versions, under the first of `_aside_keys` that
+    is free in the activity. Sheets where nothing is lost get none.
+    """
     typed = _both(connection, drafts, stays, goes)
     taken = set(typed)
     for (activity_id, sheet_key), (ours, theirs) in typed.items():
@@ -200,7 +197,10 @@ def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
 
 
 def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
-    """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them."""
+    """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them.
+
+    Blank ones are left out. If the drafts differ in their sizes, all the others are lost.
+    """
     older, combined = min(ours, theirs, key=lambda row: row.saved_at), _combined_draft(ours, theirs)
     same_sizes = combined["variant"] == older.variant
     return {

@@ -130,7 +130,7 @@ def test_there_is_room_for_so_many_and_visitors_leave_some(works: Works) -> None
     assert refused(Client("teacher 2")) == "full"
     works.gate.set()
     works.ended("student 1")
-    while works.processes[0].count("handout"):
+    while works.processes[0].rows.count("handout"):
         time.sleep(0.01)
     works.gate.clear()
     works.submit("again 1", visitor(1))
@@ -147,12 +147,12 @@ def test_a_job_is_cancelled_while_it_waits_and_while_it_is_made(works: Works) ->
     for key in ("a", "b", "c"):
         works.submit(key)
     for key in ("b", "a"):
-        works.processes[1].cancel(works.wait_for(key, lambda job: job.is_working or job.key == "b"))
+        works.processes[1].rows.cancel(works.wait_for(key, lambda job: job.is_working or job.key == "b"))
         assert works.ended(key) == "cancelled"
     works.wait_for("c", lambda job: job.is_working)
     works.gate.set()
     assert works.ended("c") == "ready"
-    works.processes[0].cancel(works.wait_for("c", lambda job: job.ending))
+    works.processes[0].rows.cancel(works.wait_for("c", lambda job: job.ending))
     assert works.ended("c") == "ready"
     assert works.order == ["a", "c"]
 
@@ -182,7 +182,7 @@ def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Work
     assert not works.store.jobs.beat(asleep, 1, 1)
     works.store.jobs.finish(asleep, "failed", "It woke up.", b"other")
     job = works.wait_for("a", lambda job: job.ending)
-    assert (job.ending, job.attempt, works.processes[1].result(job)) == ("ready", 2, b"xxx")
+    assert (job.ending, job.attempt, works.processes[1].rows.result(job)) == ("ready", 2, b"xxx")
 
 
 def test_a_job_that_ends_every_process_is_lost(works: Works) -> None:
@@ -261,7 +261,7 @@ def test_a_result_is_stored_in_pieces_and_deleted_an_hour_after_the_end(works: W
     """Its job can no longer be found then; the row goes a day later, and what waits or is at work stays."""
     size = 2 * PIECE_BYTES + 7
     works.submit("a", size=size)
-    assert len(works.processes[0].result(works.wait_for("a", lambda job: job.ending))) == size
+    assert len(works.processes[0].rows.result(works.wait_for("a", lambda job: job.ending))) == size
     works.gate.clear()
     works.submit("b")
     works.wait_for("b", lambda job: job.is_working)
@@ -412,7 +412,7 @@ def do_runs(url: str, folder: Path, gate: Path) -> None:
     process = Jobs(store.jobs, Runner("asleep"))
     process.add_kind("run", work, LIMITS)
     process.start()
-    while not gate.exists() or process.count("run"):
+    while not gate.exists() or process.rows.count("run"):
         time.sleep(0.02)
     time.sleep(0.5)
     process.close()

@@ -30,7 +30,7 @@ async def health(services: ServicesDep) -> Response:
         return JSONResponse({"status": "the database does not answer"}, 503)
     except SQLAlchemyError as error:
         if failure := failure_of(error):
-            return JSONResponse({"status": failure.status}, 503)
+            return JSONResponse({"status": failure.value}, 503)
         log.exception("the database refused a health check")
         return JSONResponse({"status": "the database refuses a health check: see the log"}, 503)
     if services.closing.is_stuck:

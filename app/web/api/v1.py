@@ -483,9 +483,9 @@ def _answer(
     try:
         job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
         if job.ending == "ready":
-            return services.jobs.result(job)
+            return services.jobs.rows.result(job)
     finally:
-        services.jobs.delete(job)
+        services.jobs.rows.delete(job)
     problem = job.problem or why_it_waits(services, job) or why_not_run("busy")
     raise HTTPException(STATUS_OF_REASON.get(job.reason, 503), problem)
 

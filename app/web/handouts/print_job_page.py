@@ -40,7 +40,7 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
-    return pdf_response(services.jobs.result(job), "handout")
+    return pdf_response(services.jobs.rows.result(job), "handout")
 
 
 @router.get("/handout/jobs/{key}")
@@ -65,7 +65,7 @@ def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeache
 @router.post("/handout/jobs/{key}/cancel")
 def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
     """Cancel a handout that waits or is being made, and show its page; a finished one stays as it is."""
-    services.jobs.cancel(_find_job(services, key, teacher))
+    services.jobs.rows.cancel(_find_job(services, key, teacher))
     return RedirectResponse(url_for("show_print_job", key=key), 303)
 
 

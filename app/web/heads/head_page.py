@@ -147,14 +147,14 @@ def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: 
 @router.post("/heads/{key}/cancel")
 def cancel_head(services: ServicesDep, key: str) -> Response:
     """Cancel a head that waits or runs, and show its page; one that has run stays as it is."""
-    services.jobs.cancel(find_head_job(services, key))
+    services.jobs.rows.cancel(find_head_job(services, key))
     return RedirectResponse(url_for("show_head", key=key), 303)
 
 
 @router.post("/heads/{key}/delete")
 def delete_head(services: ServicesDep, key: str) -> Response:
     """Delete a head with its sentence now, even if it waits or runs, and lead to the form; 404 for an unknown key."""
-    services.jobs.delete(find_head_job(services, key))
+    services.jobs.rows.delete(find_head_job(services, key))
     return RedirectResponse(url_for("show_head_form"), 303)
 
 

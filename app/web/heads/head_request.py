@@ -140,7 +140,7 @@ def find_head_job(services: Services, key: str) -> Job:
 def find_choice(services: Services, key: str) -> HeadChoice | None:
     """What was chosen for a head, finished or not, until it is deleted; None for any other key."""
     job = services.jobs.find(key) if key else None
-    return HeadChoice(**services.jobs.arguments(job)) if job and job.kind == "head" else None
+    return HeadChoice(**services.jobs.rows.arguments(job)) if job and job.kind == "head" else None
 
 
 def find_head(services: Services, key: str) -> tuple[Job, RealHead]:
@@ -148,4 +148,4 @@ def find_head(services: Services, key: str) -> tuple[Job, RealHead]:
     job = find_head_job(services, key)
     if job.ending != "ready":
         raise HTTPException(404, _("This head has no result yet."))
-    return job, RealHead.from_bytes(services.jobs.result(job))
+    return job, RealHead.from_bytes(services.jobs.rows.result(job))

@@ -248,7 +248,7 @@ def cancel_run(services: ServicesDep, run_id: str) -> Response:
     """Cancel a run that waits or goes on, and show its page; a finished one stays as it is."""
     _run, job = _find_run(services, run_id)
     if job:
-        services.jobs.cancel(job)
+        services.jobs.rows.cancel(job)
     return RedirectResponse(url_for("show_run", run_id=run_id), 303)
 
 
@@ -543,7 +543,7 @@ def _bytes_text(count: int) -> str:
 
 def _is_busy(services: Services) -> bool:
     """Whether so many runs wait or are at work that one in the background is left out."""
-    return services.jobs.count("run") > MAX_RUNS_BEFORE_BACKGROUND
+    return services.jobs.rows.count("run") > MAX_RUNS_BEFORE_BACKGROUND
 
 
 def _start(

@@ -263,7 +263,7 @@ async def _database_error(request: Request, error: Exception) -> Response:
     at = time.monotonic()
     if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
         _last_logged[failure] = at
-        log.error("%s (%s)", failure.status, type(error).__name__)  # not the error's text, which has people's data
+        log.error("%s (%s)", failure.value, type(error).__name__)  # not the error's text, which has people's data
     count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):
         sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")

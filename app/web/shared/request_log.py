@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 from time import perf_counter
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.logs import REQUEST_ID, new_request_id
+from app.logs import REQUEST_ID
 from app.metrics import count_failure, meters
 
 _SAVES = {"/class/{activity_id}/{number}/save": "class", "/sheet/save": "practice"}
@@ -35,7 +36,7 @@ class RequestLog:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id, status, began = new_request_id(), 500, perf_counter()
+        request_id, status, began = secrets.token_hex(6), 500, perf_counter()
         REQUEST_ID.set(request_id)  # never reset: the task ends with the request, after the server has logged its error
 
         async def note_status(message: Message) -> None:

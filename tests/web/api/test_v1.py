@@ -435,7 +435,7 @@ def test_a_run_whose_turn_does_not_come_is_taken_back(
     monkeypatch.setattr(v1, "API_WAIT_LIMIT_S", 0.1)
     runner.gate.clear()
     refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
-    assert jobs.count("run") == 0
+    assert jobs.rows.count("run") == 0
     monkeypatch.setitem(jobs._kinds, "run", (jobs._kinds["run"][0], replace(RUN_LIMITS, visitors=0)))
     refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
     runner.gate.set()

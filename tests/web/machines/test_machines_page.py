@@ -256,7 +256,7 @@ def test_a_retried_job_is_done_at_once(data_dir: Path) -> None:
     assert here.press("retry", failed) == "retried"
     ready = jobs.wait(here.now(failed), 60)
     assert ready
-    assert jobs.result(ready) == b"done"
+    assert jobs.rows.result(ready) == b"done"
     jobs.close()
 
 

@@ -105,7 +105,7 @@ def test_what_cannot_be_used_is_said_beside_its_field(classroom: Classroom, chan
     assert marked["aria-describedby"].endswith(f"problem-{field}")
     assert len(page.text("p", id=f"problem-{field}")) < 200
     assert page.find("input", value="slow")
-    assert classroom.store.materials.of_teacher(classroom.teacher) == ()
+    assert classroom.store.materials.readable_by(classroom.teacher) == ()
 
 
 def test_everything_that_is_wrong_is_said_at_once(classroom: Classroom) -> None:
@@ -147,7 +147,7 @@ def test_buttons_add_move_and_remove_questions_without_saving(classroom: Classro
     assert moved.text("button", id="do-up-__2") == "↑"
     removed = Page(classroom.instructor.post("/tickets/preview", data={**NEW, "arrange": "remove __1"}).text)
     assert [attrs["value"] for attrs, _ in removed.find("input", name="question")] == ["__2"]
-    assert classroom.store.materials.of_teacher(classroom.teacher) == ()
+    assert classroom.store.materials.readable_by(classroom.teacher) == ()
 
 
 def test_of_two_who_save_the_second_is_told(classroom: Classroom) -> None:

@@ -54,7 +54,7 @@ def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> N
     form = SentForm(classroom.get("/worksheets/new?topic=find-the-bug")).values
     chosen = {**form, "model": "qwen2.5-0.5b", "tokens": "10", "bug": "heads-split-by-view"}
     assert post(classroom, "/worksheets", {**chosen, "title": "Mine"}).status_code == 303
-    [material] = classroom.store.materials.of_teacher(classroom.teacher)
+    [material] = classroom.store.materials.readable_by(classroom.teacher)
     assert (material.content["bug"], material.content["title"]) == ("heads-split-by-view", "Mine")
     assert not Page(classroom.get("/worksheets/new?topic=costs")).find("select", name="bug")
     own = {"bug_caption": "I swapped two <words>.", "bug_reason": "The heads come first."}
@@ -104,7 +104,7 @@ def test_a_megabyte_is_refused_beside_its_field(classroom: Classroom, field: str
     [(attributes, _)] = page.find("input", aria_invalid="true") or page.find("textarea", aria_invalid="true")
     assert attributes["name"] == field
     assert page.text("p", id="problem")
-    assert classroom.store.materials.of_teacher(classroom.teacher) == ()
+    assert classroom.store.materials.readable_by(classroom.teacher) == ()
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "#let x = 1; *bold*", "\u202eevil\u2066", "a\x00b", "{{ 7 * 7 }}"])
