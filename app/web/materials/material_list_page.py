@@ -119,8 +119,7 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
     """
     values = request.query_params
     query = MaterialQuery(
-        values.get("words", "").strip()[:MAX_LINE],
-        *(values.get(name, "") for name in ("topic", "model", "kind")),
+        values.get("words", "").strip()[:MAX_LINE], *(values.get(name, "") for name in ("topic", "model", "kind"))
     )
     taught = {str(each.course.id): each for each in services.store.courses.taught_by(teacher)}
     lines = list(_all_lines(services, teacher, taught))

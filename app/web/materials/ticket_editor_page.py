@@ -37,13 +37,7 @@ from app.sheets.exit_tickets import (
 )
 from app.store import Course, Material, Teacher
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
-from app.web.shared.permissions import (
-    LARGEST_ID,
-    EditableMaterial,
-    MaterialToSave,
-    SignedIn,
-    owner_of_new,
-)
+from app.web.shared.permissions import LARGEST_ID, EditableMaterial, MaterialToSave, SignedIn, owner_of_new
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
@@ -192,9 +186,7 @@ def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
     """The lines of the newest version that the typed ticket lacks, and the other way round."""
     theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
     return TicketConflict(
-        newest,
-        tuple(line for line in theirs if line not in typed),
-        tuple(line for line in typed if line not in theirs),
+        newest, tuple(line for line in theirs if line not in typed), tuple(line for line in typed if line not in theirs)
     )
 
 

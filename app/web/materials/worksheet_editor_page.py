@@ -45,14 +45,7 @@ from app.web.materials.worksheet_preview import paper_response, unpack_settings
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
-from app.web.shared.permissions import (
-    LARGEST_ID,
-    EditableMaterial,
-    MaterialToSave,
-    QueueClient,
-    SignedIn,
-    owner_of_new,
-)
+from app.web.shared.permissions import LARGEST_ID, EditableMaterial, MaterialToSave, QueueClient, SignedIn, owner_of_new
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep

@@ -38,12 +38,7 @@ _drawing_save = threading.Lock()  # of the one save in this process that is draw
 @router.get("/class/{activity_id:int}/{number:int}")
 @in_threads("class")
 def show_class_sheet(
-    services: ServicesDep,
-    access: StudentAccessDep,
-    number: int,
-    scale: str = "root",
-    result: str = "",
-    hint: str = "",
+    services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root", result: str = "", hint: str = ""
 ) -> Response:
     """The sheet as last saved, on whatever device; the student counts as present from now on.
 

@@ -23,14 +23,7 @@ from app.sheets.variant import Variant
 from app.store import Attempt
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.shared.activity_steps import (
-    ClosingNotice,
-    NextStep,
-    Step,
-    activity_steps,
-    closing_notice,
-    next_step,
-)
+from app.web.shared.activity_steps import ClosingNotice, NextStep, Step, activity_steps, closing_notice, next_step
 from app.web.shared.example_view import ExampleRequest
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services

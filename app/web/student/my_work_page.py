@@ -112,11 +112,7 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> Cou
 
 
 def _activity_line(
-    activity: Activity,
-    phase: Phase,
-    last: Mapping[_SheetId, Attempt],
-    drafts: Collection[_SheetId],
-    ticket_in: bool,
+    activity: Activity, phase: Phase, last: Mapping[_SheetId, Attempt], drafts: Collection[_SheetId], ticket_in: bool
 ) -> ActivityLine:
     """An activity with its phase and its sheets in order, each with what became of it; no sheets before it opens.
 

@@ -97,10 +97,7 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
         prefix = f"{prefix}-{_file_prefix(files.activities[0].plan.title, files.activities[0].id)}"
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     content = _write_file(files, file_name)
-    headers = {
-        "Content-Disposition": f'attachment; filename="{prefix}-{file_name}"',
-        "Cache-Control": "no-store",
-    }
+    headers = {"Content-Disposition": f'attachment; filename="{prefix}-{file_name}"', "Cache-Control": "no-store"}
     kind = "application/zip" if file_name == ZIP_FILE else "text/csv; charset=utf-8"
     return StreamingResponse(_pieces(content), headers=headers, media_type=kind)
 

@@ -66,6 +66,5 @@ def show_gradebook(
     query |= {name: value for name, value in texts if value}
     drafts = tuple(activity for activity in files.activities if activity.state == "draft" and activity.content.items)
     return render(
-        "teacher/gradebook.html",
-        GradebookPage(access, columns, drafts, lines, pager, wanted, query, len(students)),
+        "teacher/gradebook.html", GradebookPage(access, columns, drafts, lines, pager, wanted, query, len(students))
     )

@@ -21,13 +21,7 @@ from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
-from app.web.teacher.live_view import (
-    ClassPage,
-    activity_words,
-    change_spotlight,
-    class_page,
-    is_news,
-)
+from app.web.teacher.live_view import ClassPage, activity_words, change_spotlight, class_page, is_news
 
 router = APIRouter(include_in_schema=False)
 

@@ -140,12 +140,7 @@ def _score_change(change: MarkChange, name: str) -> ScoreChange:
     """One change as the table writes it: the scores as '12.5 of 14', the difference as '−0.5' or '+1'."""
     old, new = change.attempt, change.new.graded
     return ScoreChange(
-        old.student_id,
-        name,
-        change.sheet_title,
-        _score(old),
-        _score(new),
-        f"{change.difference:+g}".replace("-", "−"),
+        old.student_id, name, change.sheet_title, _score(old), _score(new), f"{change.difference:+g}".replace("-", "−")
     )
 
 

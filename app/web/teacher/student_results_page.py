@@ -118,11 +118,7 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
 
 
 def _change_points(
-    services: Services,
-    access: permissions.StudentResultsAccess,
-    kind: ChangeKind,
-    points: float | None,
-    reason: str,
+    services: Services, access: permissions.StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
     """Store a change of a student's points with the score that counted before, and record it in the audit log, in one
     transaction.
