@@ -61,7 +61,11 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
-    """The overview without a notice; students and extra time only for editors, courses only for instructors."""
+    """The overview without a notice or problem.
+
+    The roster and who has extra time are there only for those who may edit, the courses to duplicate it to only for
+    instructors. The closing menu says how many students are working on a sheet.
+    """
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
@@ -81,14 +85,19 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 
 def _telling_sheets(activity: Activity) -> tuple[str, ...]:
-    """The titles of worksheets whose repair gives away the line that they also ask for; none with free checks."""
+    """The titles of worksheets whose repair gives away the line that they also ask for.
+
+    None if students can check freely, since the marks of a check then tell as much.
+    """
     if activity.policies.checks_freely:
         return ()
     return tuple(item.title for item in activity.content.items if gives_line_away(worksheet_of(item)))
 
 
 def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
-    """The teacher's courses as an instructor, archived ones left out: the activity's first, then the newest."""
+    """The courses of which the teacher is an instructor, archived ones left out: the activity's first, then the
+    newest.
+    """
     editable = (taught.course for taught in store.courses.taught_by(access.teacher) if taught.can_edit)
     return tuple(sorted(editable, key=lambda course: course.id != access.course.id))
 
@@ -98,8 +107,9 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Set the activity to open, record it in the audit log, and go to its overview; students can come in from its
     opening time on.
 
-    A draft is frozen again first, from the library and the teacher's materials as they are now; what no longer exists
-    stays as it was frozen when the draft was saved. A closing time in the past is dropped.
+    A draft is frozen again first, from the library and the materials of the course and the teacher as they are now;
+    what no longer exists stays as it was frozen when the draft was saved. A closing time that has passed, or that would
+    have the activity closing now, is dropped.
     """
     store, activity = services.store, access.activity
     content = None
@@ -120,8 +130,9 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
     """Close the activity in `minutes`, or in a few seconds if that is 0 or empty; all work stays. It can be undone
     until then.
 
-    Recorded in the audit log if it closes. A draft, or an activity that has closed, stays as it is. One that is not
-    open yet closes at once. 422, and nothing is closed, for what is no number of minutes up to MAX_MINUTES.
+    One that is not open yet closes at once. A draft, and an activity that is closing, has closed or closes within those
+    seconds anyway, stay as they are; only otherwise is it recorded in the audit log. 422, and nothing is closed, for
+    what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it was.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
@@ -160,11 +171,10 @@ def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: Form
 
 @router.post("/activities/{activity_id:int}/extra-time")
 def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set a student's extra minutes after the closing time, 0 for none; recorded in the audit log; back to the
-    overview.
+    """Set how many minutes longer the activity is open for a student, 0 for none, and record it in the audit log.
 
-    422 with the overview and a sentence if `minutes` is not a whole number up to MAX_MINUTES, or `student` is not on
-    the course's roster.
+    Redirects to the overview. 422 with the overview and a sentence if `minutes` is not a whole number up to
+    MAX_MINUTES, or `student` is not the id of a student on the course's roster.
     """
     minutes = whole_number(form.raw("minutes"), MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}
@@ -181,7 +191,7 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the activity's join address, as SVG."""
+    """The QR code of the activity's join address as SVG, black on white, with error correction level M."""
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)

@@ -82,7 +82,8 @@ def live_view(
 ) -> LiveView:
     """The view that a query asks for; `sheet` is the nearest number that exists, the first sheet for any other text.
 
-    Names are shown for `names` "yes", the page reloads for `reload` "yes", and `sort` "rows" sorts; other texts don't.
+    Names are shown for `names` "yes", the page reloads for `reload` "yes", and `sort` "rows" sorts by rows right; other
+    texts don't. `show` is only cut to the length of a misconception's key: text that means nothing lists nobody.
     """
     number = clamped_number(sheet, len(access.activity.content.items))
     order = "rows" if sort == "rows" else ""
@@ -120,7 +121,7 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view; with names, it lists the students on the roster who came or have work in it."""
+    """The page of a view; with names, it lists the students on the roster who came or have work in the activity."""
     shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
     came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)
@@ -139,15 +140,12 @@ def _listed(
 ) -> tuple[StudentProgress, ...]:
     """The lines of the students whom the view includes, in their order, or most right rows first if `sort` is "rows".
 
-    Without a sheet, everybody is listed.
+    Without a sheet, everybody is listed, with an empty progress.
     """
-    shown = [student for student in students if sheet is None or view.includes(sheet.progress[student.id])]
-    lines = [_student_progress(words, student, sheet) for student in shown]
+    lines = list[StudentProgress]()
+    for student in students:
+        progress = sheet.progress[student.id] if sheet else LiveProgress()
+        if sheet is None or view.includes(progress):
+            misconceptions = tuple(map(words.name, progress.misconceptions))
+            lines.append(StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions))
     return tuple(sorted(lines, key=lambda line: -line.rows_right) if view.sort == "rows" else lines)
-
-
-def _student_progress(words: MisconceptionWords, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
-    """How far one student is with the sheet; an empty progress if the activity has no sheet."""
-    progress = sheet.progress[student.id] if sheet else LiveProgress()
-    misconceptions = tuple(map(words.name, progress.misconceptions))
-    return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)

@@ -41,7 +41,7 @@ class PrintClassPage:
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets.")]
     number: Annotated[str, Doc("Which of them is printed, from 1, as chosen.")]
     students: Annotated[int, Doc("How many students the course has.")]
-    tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
+    tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can be on the back.")]
     form: Annotated[HandoutForm, Doc("The options as chosen and typed.")]
     problem: Annotated[str, Doc("Which option cannot be used and why, or empty.")] = ""
 
@@ -67,7 +67,8 @@ def print_for_class(
     """Queue a handout that only this teacher may see, record it in the audit log, and go to its page.
 
     It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
-    worksheet's numbers. A HandoutError gives the form again with its sentence and status.
+    worksheet's numbers. Of the form, `sheet` is the worksheet, "1" if empty, and only CLASS_OPTIONS are read, the
+    defaults for empty ones. A HandoutError gives the form again with its sentence and status.
     """
     number = sent.single_line("sheet", 9) or "1"
     form = HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
@@ -94,7 +95,10 @@ def print_for_class(
 
 
 def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
-    """The options for the chosen worksheet, its back anonymous if the activity's ticket is; raises HandoutError."""
+    """The form's options for worksheet `sheet_number` of the activity, from 1; raises HandoutError.
+
+    The exit ticket on the back is anonymous if the activity's tickets are.
+    """
     key = activity.content.items[sheet_number - 1].key
     options = form.model_copy(update={"worksheet": key}).to_options(printable_tickets(services, activity))
     return replace(options, anonymous_back=activity.policies.ticket_anonymous)
@@ -113,7 +117,10 @@ def _parse_sheet_number(activity: Activity, text: str) -> int:
 def _print_class_page(
     services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
 ) -> PrintClassPage:
-    """The form with these options, and how many students it prints for; `number` is the worksheet as sent, from 1."""
+    """The form with these options, the exit tickets for the back, and how many students it prints for.
+
+    `number` is the worksheet as the form sent it, which may be no number.
+    """
     return PrintClassPage(
         access=access,
         sheets=worksheet_titles(access.activity.content),
