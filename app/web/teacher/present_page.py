@@ -38,7 +38,7 @@ class PresentPage(ClassPage):
 
 @dataclass(frozen=True)
 class PresenterRequest:
-    """What a request wants on the projector: which sheet, and the join code large, small, or "": as the page decides."""
+    """Which sheet a request wants on the projector, and the join code large, small, or ("") as the page decides."""
 
     access: permissions.ActivityAccess
     number: int  # of the sheet, from 1; 0 where the activity has none

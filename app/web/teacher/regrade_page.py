@@ -71,7 +71,7 @@ def show_regrade(
 
     `by` "library" marks by the worksheets as the library has them now; any other text marks as students had them.
     `changed`, the number of attempts the last regrade changed, adds a sentence; it is ignored if it is no number up to
-    that of all attempts.
+    that of all attempts. `page` is a page of the changed scores.
     """
     shown = _regrade_page(services, access, _basis(by), page)
     count = whole_number(changed, shown.attempts)
@@ -86,9 +86,10 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Make exactly the changes whose fingerprint the form sends, and show what is left to change.
+    """Regrade if that makes exactly the changes whose fingerprint the form sends in `changes`, and go to the page,
+    which says how many attempts have other marks.
 
-    409 with the page, and nothing changes, if a regrade would now change something else.
+    If it would now change something else, nothing changes: 409 with the page as it is now.
     """
     fingerprint, basis, activity = form.raw("changes"), _basis(form.raw("by")), access.activity
     library = _materials(services, access).library
@@ -113,10 +114,11 @@ def _materials(services: Services, access: permissions.ActivityAccess) -> OwnMat
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
-    """The counted scores that a regrade would change now, a page of them by the student's name, and earlier regrades.
+    """The counted scores that a regrade would change now, page `page` of them by the student's name, and earlier
+    regrades.
 
-    It also counts all attempts, and those that would get other marks even if no counted score changes. See
-    `show_regrade` for `by`.
+    It also counts all attempts, and those that would get other marks even if no counted score changes, and lists the
+    titles of worksheets that have been corrected. See `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
     materials = _materials(services, access)
