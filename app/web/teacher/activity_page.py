@@ -18,7 +18,7 @@ from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
 from app.sheets.code_text import gives_line_away
-from app.store import Activity, AuditAction, Course, Phase, Store, Student
+from app.store import Activity, AuditAction, Course, Phase, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, whole_number
@@ -63,43 +63,30 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
     """The overview without a notice or problem.
 
-    The roster and who has extra time are there only for those who may edit, the courses to duplicate it to only for
-    instructors. The closing menu says how many students are working on a sheet.
+    The roster and who has extra time are there only for those who may edit. Only instructors get the courses to
+    duplicate it to: those that they may edit, the activity's first, then the newest. `telling` is empty if students can
+    check freely. The closing menu says how many students are working on a sheet.
     """
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
     extra = store.activities.extra_times(activity.id) if access.can_edit else {}
+    courses = permissions.editable_courses(services, access.teacher) if access.role == "instructor" else ()
+    # Where students can check freely, the marks of a check tell which line is wrong, too.
+    items = () if activity.policies.checks_freely else activity.content.items
+    telling = (item for item in items if gives_line_away(worksheet_of(item)))
     return ActivityPage(
         access,
         access.phase,
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
-        _telling_sheets(activity),
+        tuple(item.title for item in telling),
         len(store.classwork.attendance(activity.id)),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
-        _courses_to_copy_to(store, access) if access.role == "instructor" else (),
+        tuple(sorted(courses, key=lambda course: course.id != access.course.id)),
         closing_menu(store, activity, access.now, working),
     )
-
-
-def _telling_sheets(activity: Activity) -> tuple[str, ...]:
-    """The titles of worksheets whose repair gives away the line that they also ask for.
-
-    None if students can check freely, since the marks of a check then tell as much.
-    """
-    if activity.policies.checks_freely:
-        return ()
-    return tuple(item.title for item in activity.content.items if gives_line_away(worksheet_of(item)))
-
-
-def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
-    """The courses of which the teacher is an instructor, archived ones left out: the activity's first, then the
-    newest.
-    """
-    editable = (taught.course for taught in store.courses.taught_by(access.teacher) if taught.can_edit)
-    return tuple(sorted(editable, key=lambda course: course.id != access.course.id))
 
 
 @router.post("/activities/{activity_id:int}/open")

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.work import Attempt, Graded
 from app.classes.frozen.offered_worksheets import offer_of
-from app.classes.materials import OwnMaterials, materials_for_course
+from app.classes.materials import materials_for_course
 from app.classes.regrade import Basis, MarkChange
 from app.classes.roster_lookup import names_with_numbers
 from app.names import name_key
@@ -73,7 +73,7 @@ def show_regrade(
     `changed`, the number of attempts the last regrade changed, adds a sentence; it is ignored if it is no number up to
     that of all attempts. `page` is a page of the changed scores.
     """
-    shown = _regrade_page(services, access, _basis(by), page)
+    shown = _regrade_page(services, access, "library" if by == "library" else "frozen", page)
     count = whole_number(changed, shown.attempts)
     if count is not None:
         notice = _(
@@ -91,9 +91,10 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
     If it would now change something else, nothing changes: 409 with the page as it is now.
     """
-    fingerprint, basis, activity = form.raw("changes"), _basis(form.raw("by")), access.activity
-    library = _materials(services, access).library
-    applied = services.regrading.apply(library, services.store, activity, access.teacher, fingerprint, basis)
+    store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
+    basis: Basis = "library" if form.raw("by") == "library" else "frozen"
+    library = materials_for_course(services.library, services.tickets, store, access.course, teacher).library
+    applied = services.regrading.apply(library, store, activity, teacher, fingerprint, basis)
     if applied is None:
         notice = _(
             "New attempts or another regrade have come in since you loaded this page. This is what would change now."
@@ -101,16 +102,6 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
         return render("teacher/regrade.html", replace(_regrade_page(services, access, basis), notice=notice), 409)
     count = len(applied.changes)
     return RedirectResponse(url_for("show_regrade", activity_id=activity.id, changed=count, by=basis), 303)
-
-
-def _basis(text: str) -> Basis:
-    """Return "library" for that text, "frozen" for any other."""
-    return "library" if text == "library" else "frozen"
-
-
-def _materials(services: Services, access: permissions.ActivityAccess) -> OwnMaterials:
-    """The materials that the teacher may use in the course, as they are now."""
-    return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
@@ -121,7 +112,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     titles of worksheets that have been corrected. See `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
-    materials = _materials(services, access)
+    materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
     preview = services.regrading.preview(materials.library, store, activity, by)
     corrected = offer_of(materials.library, materials.tickets, store, activity).corrected
     titles = tuple(sheet.title for sheet in corrected)

@@ -17,7 +17,7 @@ from app.classes.frozen.frozen_library import frozen_worksheet
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.gradebook import GradebookColumn, gradebook_columns
 from app.classes.student_sheet import best_scores, variant_of
-from app.classes.written_answers import OpenQuestionResults, open_questions
+from app.classes.written_answers import open_questions
 from app.grading.item_analysis import RowState
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, OldMarks, Store, Student
@@ -98,10 +98,11 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
 
 @router.post("/activities/{activity_id:int}/results/{student_id:int}/points")
 def change_points(services: ServicesDep, access: EditableStudentResults, form: FormDep) -> Response:
-    """Give the student other points in this activity, excuse them, or undo such a change, by the form's `action`.
+    """Give the student other points in this activity, excuse them, or undo either, and go back to their results.
 
-    "change" and "undo" are those; anything else excuses. 404 for a draft or an activity without worksheets. 422 with
-    the form as typed for no reason, unless undoing, or points that are no number from 0 to 9999.
+    The form's `action` "change" sets `points`, "undo" restores the points as earned, anything else excuses. 404 for a
+    draft or an activity without worksheets. 422 with the form as typed if `reason` is empty, except for "undo", or if
+    `points` are to be set and cannot be read (`_read_points`).
     """
     if not _is_graded(access.at.activity):
         raise HTTPException(404)
@@ -121,9 +122,9 @@ def _change_points(
     services: Services, access: permissions.StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
     """Store a change of a student's points with the score that counted before, and record it in the audit log, in one
-    transaction.
+    transaction that locks the activity.
 
-    Does nothing if the activity is deleted or no longer graded, or if there is nothing to undo.
+    Does nothing if the activity has been deleted, or if there is nothing to undo.
     """
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
@@ -177,7 +178,10 @@ def _student_results_page(services: Services, access: permissions.StudentResults
                 for attempt in sheet.attempts[student.id]
             ),
             tuple(
-                _written_history(question, student, time_zone)
+                WrittenHistory(
+                    question.text,
+                    tuple((local_time(each.attempt.created_at, time_zone), each.text) for each in question.of(student)),
+                )
                 for question in questions
                 if question.sheet_number == sheet.number and question.of(student)
             ),
@@ -195,7 +199,9 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 def _gradebook_column(
     store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    """The activity's column in the gradebook, for this student alone; `points` are the most that each sheet gives."""
+    """The activity's column in the gradebook, with this student's score alone; `points` are the most that each sheet
+    gives.
+    """
     scores = store.grades.last_scores([activity.id], access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
@@ -205,7 +211,8 @@ def _gradebook_column(
 def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine, ...]:
     """The changes of a student's points as the table writes them, newest first; `changes` has the oldest first.
 
-    "Before" is what counted then, or "excused" if the change before excused them.
+    Before is "excused" if the previous change excused them, else the points that counted, a dash for none. After is
+    "excused", "as earned" for an undone change, or the new points. Someone whose account is gone is "a former teacher".
     """
     lines, before = list[ChangeLine](), ""
     for change in changes:
@@ -222,13 +229,6 @@ def _points_text(points: float | None) -> str:
     return "–" if points is None else f"{points:g}"
 
 
-def _written_history(question: OpenQuestionResults, student: Student, time_zone: str) -> WrittenHistory:
-    """A student's answers to a question, oldest first, with times in `time_zone`."""
-    written = question.of(student)
-    times = (local_time(each.attempt.created_at, time_zone) for each in written)
-    return WrittenHistory(question.text, tuple(zip(times, (each.text for each in written), strict=True)))
-
-
 def _attempt_column(
     sheet: SheetResults,
     attempt: Attempt,
@@ -237,9 +237,10 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: time, score, misconceptions, row states, losses, and the score before each regrade.
+    """One attempt as a column: time, score, misconceptions by name, row states, `losses`, and earlier scores.
 
-    `old_marks` are this attempt's, oldest first; times are in `time_zone`.
+    `old_marks` are what it had before each regrade, oldest first, as in '12.5 of 14 until 3 April, 09:05'. Times are in
+    `time_zone`.
     """
     before = tuple(
         _("{score:g} of {total} until {time}").format(
@@ -259,7 +260,10 @@ def _attempt_column(
 
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
-    """What mistakes cost in an attempt; empty if its marks are not what grading gives, or its model is gone."""
+    """What the mistakes in an attempt cost, a sentence each: see AttemptColumn.
+
+    Empty if its marks are not what grading gives now, or if its sheet can no longer be made, since its model is gone.
+    """
     worksheet = frozen_worksheet(sheet.item, activity.policies)
     try:
         variant = variant_of(sheet.library, services.store, worksheet, attempt.variant)
