@@ -107,8 +107,9 @@ def show_material(
 ) -> Response:
     """A material as students would see it, a page of its versions, and what the teacher can do with it.
 
-    `done` chooses the sentence about what was just done. Its link is shown if the browser still holds the link's cookie
-    and the teacher may edit. The courses to move it to are offered only for a teacher's own material.
+    `done` chooses the sentence about what was just done. Its link is shown if the browser still holds the cookie of a
+    link just made and the teacher may edit. Courses to move it to are offered only for a material of no course. Times
+    are in the course's time zone, else in UTC.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -140,7 +141,9 @@ def show_material(
 def export_material(store: StoreDep, access: ReadableMaterial, version: str = "") -> Response:
     """The settings of a material as a TOML file, as in worksheets/ or worksheets/exit-tickets/.
 
-    They are those of version number `version`, or of the newest if that is empty; 404 if there is no such version.
+    They are those of version number `version`, or of the newest if that is empty; 404 if there is no such version. The
+    file is named after the title, 'one-head.toml', or the material's key if that leaves nothing, with the number if one
+    was given.
     """
     number = whole_number(version, MAX_VERSION) or 0 if version else access.material.version
     saved = store.materials.version(access.material, number)
@@ -172,9 +175,10 @@ def print_material(
 
 @router.post("/worksheets/{material_id:int}/restore")
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
-    """Save an older `version` again as the newest, and record it in the audit log; 404 if there is no such version.
+    """Save an older `version` again as the newest, and record it in the audit log; 404 if there is none.
 
-    The page confirms it, unless somebody saved another version in the meantime, in which case nothing is stored.
+    Goes back to the page, which confirms it, unless somebody saved another version in the meantime: then nothing is
+    stored.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     with store.transaction():
@@ -241,7 +245,7 @@ def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
 
 @router.get("/worksheets/shared/{token}")
 def show_shared_material(services: ServicesDep, teacher: SignedIn, material: SharedMaterial, token: str) -> Response:
-    """What somebody shared by a link, to be copied."""
+    """What somebody shared by a link, as students would see it, to be copied."""
     page = SharedMaterialPage(teacher, material, _content(services, material), token)
     return render("materials/shared_material.html", page)
 
@@ -264,10 +268,9 @@ def _content(services: Services, material: Material) -> MaterialContent:
 
 
 def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[VersionLine]:
-    """The first `count` versions, each with the lines that changed since the version before it.
+    """The first `count` of `versions`, newest first, each with the lines added or removed since the next older one.
 
-    `versions` has the newest first. The last one has no version before it, and no changes. Lines are cut to
-    MAX_CHANGED_LINES.
+    The last of `versions` counts as unchanged. Only the first MAX_CHANGED_LINES lines are kept, but all are counted.
     """
     texts = [write_toml(version.content) for version in versions]
     for version, text, before in zip(versions[:count], texts, [*texts[1:], texts[-1]], strict=False):
@@ -293,7 +296,7 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
-    """Each line with how many like it come before it."""
+    """Each line with how many equal lines come before it."""
     counted, numbered = dict[str, int](), list[tuple[str, int]]()
     for line in lines:
         before = counted.get(line, 0)
@@ -303,7 +306,10 @@ def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest selection of pairs, in order, whose second numbers increase; the first numbers increase already."""
+    """The longest selection of pairs, in order, whose second numbers increase; the first numbers increase already.
+
+    Example: _longest_growing([(0, 2), (1, 0), (2, 1)]) == [(1, 0), (2, 1)]
+    """
     ends, before = list[int](), list[int]()  # the pair that ends the best choice of each length; of each pair, the last
     values = list[int]()  # the second numbers of `ends`
     for index, (_first, second) in enumerate(pairs):

@@ -66,7 +66,8 @@ def show_new_worksheet(
 ) -> Response:
     """The editor with a new worksheet of every row and default settings, the teacher's or for `course`.
 
-    An empty `model` means that of the first worksheet on the topic. An unknown topic or model is shown as a problem.
+    An empty `model` means that of the first worksheet on the topic. An unknown topic or model is shown as a problem. A
+    `course` that the teacher may not change is refused as by `owner_of_new`.
     """
     owner = owner_of_new(services, teacher, course)
     page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
@@ -139,7 +140,7 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
 
 @router.post("/worksheets/preview")
 def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedIn, form: FormDep) -> Response:
-    """The editor as typed, after what the pressed button asks for, with its preview; only an import is stored."""
+    """The editor as typed, after what the pressed button asks for, with its preview: see `_arranged`."""
     return _arranged(request, services, _place(form), form)
 
 
@@ -160,7 +161,11 @@ def _draft(services: Services, form: FormReader) -> WorksheetDraft:
 
 
 def _form_texts(form: FormReader) -> EditorTexts:
-    """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge."""
+    """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
+
+    Its `row`, `fact` and `models` list keys in order; of the rows, those in `asked` are asked, and of the facts, those
+    that are not in `stated` are hidden.
+    """
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
     asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
@@ -209,10 +214,10 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
 
 
 def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
-    """The form of a new worksheet on a topic, without title or rows; an empty model means that of the first worksheet
-    on it.
+    """The form of a new worksheet on a topic, without title or rows; an empty model means the usual one.
 
-    The number of tokens, too, is that of this first worksheet, or 100. Neither topic nor model is checked.
+    That model, and the number of tokens, are those of FIRST_WORKSHEET if it is on the topic, else of the library's
+    first worksheet on it; without one, there is no model, and 100 tokens. Neither topic nor model is checked.
     """
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
@@ -234,8 +239,8 @@ def _stored_worksheet(material: Material) -> Worksheet | None:
 
 
 def _arranged(request: Request, services: Services, place: EditorPlace, form: FormReader) -> Response:
-    """The editor as typed, after the form's `arrange`: an import of a model ("import-hub", "-file", "-text"), or a
-    change.
+    """The editor as typed, after the form's `arrange`: an import of a model ("import-hub", "import-file" or
+    "import-text"), or a change of the texts, which `arrange` describes.
 
     Nothing is saved but an imported model.
     """
@@ -251,9 +256,12 @@ def _arranged(request: Request, services: Services, place: EditorPlace, form: Fo
 
 
 def _focus_after(action: str, texts: EditorTexts) -> str:
-    """The id that gets the focus after `action`: a new entry or, else, the button at its new place.
+    """The id that gets the focus after `action`, with `texts` as they are then.
 
-    After "remove" it is the button that adds, after "set" the field, after "state" the fact.
+    "add-question" leads to the new one, such as question-2, and "remove-question 1" to do-add-question, the button that
+    adds one; "up-question 2" to the same button at its new place, do-up-question-1, within the list. The same goes for
+    misconceptions. "set tokens 8" leads to field-tokens, "state KEY" to fact-KEY, "forget" to do-add-misconception, and
+    any other action to its button: "up keys" to do-up-keys.
     """
     verb, _space, argument = action.partition(" ")
     act, _dash, kind = verb.partition("-")
@@ -311,7 +319,7 @@ def _refusal(
 ) -> WorksheetEditorPage | None:
     """The page that says why nothing is saved: an unusable field, else the checker's remarks; None to go on and save.
 
-    Remarks stop a save only once: the form then sends back those that it has shown, in `told`.
+    Only remarks that matter stop a save, and only once: the form then sends back in `told` which it has shown.
     """
     page = editor_page(services, place, draft, form.raw("view"), form.raw("held"))
     if draft.error:
@@ -332,7 +340,10 @@ def _worksheet_only(material: Material) -> Material:
 
 
 def _place(form: FormReader) -> EditorPlace:
-    """The worksheet, version and course that a form says it edits; saving checks them again."""
+    """The worksheet, version and course that a form says it edits, 0 for numbers that cannot be read.
+
+    They are not checked: whoever saves does that.
+    """
     material_id = whole_number(form.raw("material"), LARGEST_ID) or 0
     return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
 

@@ -55,8 +55,8 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held
     """One view of a worksheet with its default model and length; the library must hold its models.
 
     The view "wrong" is filled in by the misconception with the key `held`, or by the first that shows if that one does
-    not; if none shows, it is empty. Raises TopicError and TokensError for a worksheet that `check_settings` has not
-    passed.
+    not; if none shows, it is empty. "key" shows the answers and no drawing, "paper" only the address of a picture.
+    Raises TopicError and TokensError for a worksheet that `check_settings` has not passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
@@ -82,10 +82,11 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held
 
 
 def _paper_address(worksheet: Worksheet) -> str:
-    """The address of a handout's picture with the settings in it; "" if they take more than MAX_PACKED characters.
+    """The address of a handout's picture with the settings packed in it; "" if they take more than MAX_PACKED
+    characters.
 
-    Settings that are not printed are left out. Nothing is stored before the author saves, so the address must hold
-    them.
+    Misconceptions and hints, which are not printed, are left out. Nothing is stored before the author saves, so the
+    address must hold the settings.
     """
     settings = replace(worksheet, misconceptions=(), row_hints={}).settings
     packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(settings).encode(), 9)).decode().rstrip("=")
@@ -93,7 +94,10 @@ def _paper_address(worksheet: Worksheet) -> str:
 
 
 def unpack_settings(packed: str) -> dict[str, Any]:
-    """The settings packed into an address; raises 404 if they cannot be unpacked or are not an object."""
+    """The settings packed into an address; raises 404 for text that is too long, or no JSON object when unpacked.
+
+    Too long is more than MAX_PACKED characters, or MAX_UNPACKED bytes when unpacked.
+    """
     try:
         data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))
         unpacked = zlib.decompressobj().decompress(data, MAX_UNPACKED)

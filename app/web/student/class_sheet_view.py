@@ -282,10 +282,9 @@ def _remark(last: Attempt) -> str:
 
 
 def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
-    """What a student should know about the marks: they are for other numbers on paper, or for another version of the
-    sheet, `marked`, than that of the request.
+    """What a student should know: that the marks are for other numbers on paper, or another sheet, `marked`.
 
-    Empty if the marks are those of the sheet on this page.
+    `marked` is the version of the sheet that gave the marks. Empty if it is that of this page.
     """
     if requested.work.has_other_numbers:
         return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")

@@ -237,11 +237,11 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
 
 
 def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str) -> tuple[Activity, Course] | None:
-    """The activity with that join code, in either case and with any spaces or hyphens, and its course; None for an
-    unknown code.
+    """The activity with that join code, however it is typed, and its course; None for an unknown code.
 
-    Drafts and archived courses count as unknown. An unknown code counts as a failure of the client's network; after too
-    many it raises TooManyGuessesError, while a right code still works: a whole class may share one address.
+    Case, spaces and hyphens don't matter. Drafts and archived courses count as unknown. An unknown code counts as a
+    failure of the client's network; after too many it raises TooManyGuessesError, while a right code still works: a
+    whole class may share one address.
     """
     joinable = store.activities.by_code(typed) if normalised_code(typed) else None
     if joinable is None:

@@ -173,8 +173,7 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form, record it in the audit log, and go to the activity; 422 with the form as typed if a field cannot
-    be used.
+    """Save the form, record it in the audit log, and go to the activity; 422 as typed if a field cannot be used.
 
     If a button only rearranges the form, or Enter was pressed in the search, the form comes back and nothing is stored.
     A field that was left as the form showed it keeps its stored value, whoever has changed it since. Times that would
@@ -346,9 +345,7 @@ def _arrange_form(
 
 
 def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
-    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if that leads beyond the first or
-    last place, or if it is not chosen.
-    """
+    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if it can't be moved so far."""
     sheets = list(texts.worksheets)
     place = next((index for index, sheet in enumerate(sheets) if sheet.key == key), None)
     if place is None or not 0 <= place + steps < len(sheets):

@@ -91,12 +91,11 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Set the activity to open, record it in the audit log, and go to its overview; students can come in from its
-    opening time on.
+    """Set the activity to open, and go to its overview; students come in from its opening time on.
 
-    A draft is frozen again first, from the library and the materials of the course and the teacher as they are now;
-    what no longer exists stays as it was frozen when the draft was saved. A closing time that has passed, or that would
-    have the activity closing now, is dropped.
+    It is recorded in the audit log. A draft is frozen again first, from the library and the materials of the course and
+    the teacher as they are now; what no longer exists stays as it was frozen when the draft was saved. A closing time
+    that has passed, or that would have the activity closing now, is dropped.
     """
     store, activity = services.store, access.activity
     content = None
@@ -114,12 +113,12 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Close the activity in `minutes`, or in a few seconds if that is 0 or empty; all work stays. It can be undone
-    until then.
+    """Close the activity in `minutes`, in a few seconds if that is 0 or empty; until then it can be undone.
 
-    One that is not open yet closes at once. A draft, and an activity that is closing, has closed or closes within those
-    seconds anyway, stay as they are; only otherwise is it recorded in the audit log. 422, and nothing is closed, for
-    what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it was.
+    All work stays. An activity that is not open yet closes at once. A draft, and an activity that is closing, has
+    closed or closes within those seconds anyway, stay as they are; only otherwise is it recorded in the audit log. 422,
+    and nothing is closed, for what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it
+    was.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
@@ -136,10 +135,10 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Restore the times from before Close was pressed, and record it in the audit log; if it is too late, nothing
-    changes.
+    """Restore the times from before Close was pressed; if it is too late, nothing changes.
 
-    Back to the overview, which says that it was too late, or to the presenter view, which does not.
+    It is recorded in the audit log if it is done. Back to the overview, which says that it was too late, or to the
+    presenter view, which does not.
     """
     with store.transaction():
         undone = undo_last_close(store, access.activity)

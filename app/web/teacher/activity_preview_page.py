@@ -176,9 +176,7 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in, though nothing is stored; 422 with the ticket as typed and what is missing
-    or wrong if the answers do not suffice.
-    """
+    """What a student sees after handing in; nothing is stored. 422 with the ticket as typed for missing answers."""
     page = make_ticket_page(services.store, access, "", False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):

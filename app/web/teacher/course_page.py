@@ -98,9 +98,7 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone, and go back to the course; 422 with the page, which shows the stored values, for an
-    empty title or an unknown time zone.
-    """
+    """Change title and time zone; 422 with the page as stored for an empty title or an unknown time zone."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
@@ -177,8 +175,7 @@ def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
 
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
-    """The page of a course as it is now, with page `page` of its roster, and `texts` in the page's fields of those
-    names, such as `problem`.
+    """The course as it is now, with page `page` of its roster, and `texts` in the page's fields of those names.
 
     Only editors get the idle newcomers and the last import, which is left out once it is older than UNDO_OFFERED.
     """

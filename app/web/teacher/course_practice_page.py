@@ -129,11 +129,10 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 
 @router.post("/courses/{course_id:int}/practice")
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Save which topics and worksheets of the course are practised, or with `end` delete the practice and its students'
-    progress.
+    """Save what is practised, or with `end` delete the practice and the students' progress in it.
 
-    Both are recorded in the audit log, and go back to the page. Unknown topics and worksheets are ignored; 422 with the
-    page as ticked if `_problem` has a sentence.
+    Both are recorded in the audit log, and lead back to the page. Unknown topics and worksheets are ignored; 422 with
+    the page as ticked if `_problem` has a sentence.
     """
     store, course = services.store, access.course
     if form.raw("end"):

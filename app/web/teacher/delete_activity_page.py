@@ -58,12 +58,12 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log, and
-    go to its form.
+    """Add a draft with the same content and rules, without date and times, to a course, and go to its form.
 
-    The form's `course` is the id of the course; if it is empty, the draft goes to the activity's. There " (copy)" is
-    added to the title. The teacher must be an instructor of both courses, and the one that gets the draft may not be
-    archived: 404, 403 or 409, as of `require_editable_course`. Its worksheets stay as they were frozen.
+    It is recorded in the audit log. The form's `course` is the id of the course; if it is empty, the draft goes to the
+    activity's. There " (copy)" is added to the title. The teacher must be an instructor of both courses, and the one
+    that gets the draft may not be archived: 404, 403 or 409, as of `require_editable_course`. Its worksheets stay as
+    they were frozen.
     """
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id

@@ -158,12 +158,11 @@ def _export_page(store: Store, access: permissions.CourseAccess, page: str = "",
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students, newest
-    first.
+    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students.
 
-    Times are in the course's time zone. Members of the staff have their name or else e-mail address, others such as
-    "teacher 7". Entries from before the course was made are left out: in an older database they may be about a deleted
-    course that had the same id.
+    The newest come first. Times are in the course's time zone. Members of the staff have their name or else e-mail
+    address, others such as "teacher 7". Entries from before the course was made are left out: in an older database they
+    may be about a deleted course that had the same id.
     """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},

@@ -86,10 +86,10 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Regrade if that makes exactly the changes whose fingerprint the form sends in `changes`, and go to the page,
-    which says how many attempts have other marks.
+    """Regrade if that makes exactly the changes whose fingerprint is in the form's `changes`.
 
-    If it would now change something else, nothing changes: 409 with the page as it is now.
+    Then it goes to the page, which says how many attempts have other marks. If it would now change something else,
+    nothing changes: 409 with the page as it is now.
     """
     store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
     basis: Basis = "library" if form.raw("by") == "library" else "frozen"
@@ -105,8 +105,7 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
-    """The counted scores that a regrade would change now, page `page` of them by the student's name, and earlier
-    regrades.
+    """The counted scores that a regrade would change now, by name, cut to page `page`, and earlier regrades.
 
     It also counts all attempts, and those that would get other marks even if no counted score changes, and lists the
     titles of worksheets that have been corrected. See `show_regrade` for `by`.

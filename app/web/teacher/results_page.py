@@ -221,9 +221,7 @@ def show_written_answers(
 def _question_lines(
     store: Store, activity: Activity, sheets: Sequence[SheetResults], students: Sequence[Student]
 ) -> tuple[QuestionLine, ...]:
-    """Every open question of these sheets, and how many of these students have an answer that they did not take away
-    again.
-    """
+    """Every open question of these sheets, and how many of these students have an answer that they kept."""
     return tuple(
         QuestionLine(question, sum(question.last_of(student) is not None for student in students))
         for question in open_questions(store, activity, sheets)

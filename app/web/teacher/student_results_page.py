@@ -121,10 +121,9 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
 def _change_points(
     services: Services, access: permissions.StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
-    """Store a change of a student's points with the score that counted before, and record it in the audit log, in one
-    transaction that locks the activity.
+    """Store a change of a student's points with the score that counted before, locking the activity.
 
-    Does nothing if the activity has been deleted, or if there is nothing to undo.
+    It is recorded in the audit log. Does nothing if the activity has been deleted, or if there is nothing to undo.
     """
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
@@ -199,9 +198,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 def _gradebook_column(
     store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    """The activity's column in the gradebook, with this student's score alone; `points` are the most that each sheet
-    gives.
-    """
+    """The activity's column in the gradebook for this student alone; `points` are the most that each sheet gives."""
     scores = store.grades.last_scores([activity.id], access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
