@@ -57,6 +57,7 @@ router = APIRouter(include_in_schema=False)
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
 FIRST_TOPIC = SINGLE_HEAD.key
 MAX_TOLD = 200  # characters of a setting in the list of differences
+_ROW_FIELDS = ("points", "name", "hint")
 _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 
 
@@ -85,7 +86,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
     owner = owner_of_new(services, teacher, place.course_id)
     if form.raw("arrange"):
         return _arranged(request, services, place, form)
-    draft = _draft(services, form)
+    draft = make_draft(services, _form_texts(form), _keys(form, "imported"))
     if refused := _refusal(services, place, draft, form):
         return render_editor(_with_course(refused, owner), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
@@ -105,7 +106,8 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
         return RedirectResponse(url_for("show_material", material_id=material.id), 303)
     library = library_with_models_of(services.library, services.store, material.content)  # its model may be gone
     draft = make_draft(services, texts_of_worksheet(library, worksheet))
-    page = editor_page(services, _place_of(material), draft)
+    place = EditorPlace(material_id=material.id, version=material.version)
+    page = editor_page(services, place, draft)
     just_saved = material.version if whole_number(saved, LARGEST_ID) == material.version else 0
     return render_editor(replace(page, course=access.course, saved=just_saved))
 
@@ -120,10 +122,10 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
     the editor comes back after that change, and nothing is stored but an imported model. 404 for a ticket.
     """
     material = _worksheet_only(access.material)
-    place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
+    place = EditorPlace(material_id=material.id, version=whole_number(form.raw("version"), LARGEST_ID) or 0)
     if form.raw("arrange"):
         return _arranged(request, services, place, form)
-    draft = _draft(services, form)
+    draft = make_draft(services, _form_texts(form), _keys(form, "imported"))
     if refused := _refusal(services, place, draft, form):
         return render_editor(replace(refused, course=access.course), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
@@ -156,10 +158,6 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 # From the form to a draft
 
 
-def _draft(services: Services, form: FormReader) -> WorksheetDraft:
-    return make_draft(services, _form_texts(form), _keys(form, "imported"))
-
-
 def _form_texts(form: FormReader) -> EditorTexts:
     """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
 
@@ -171,7 +169,10 @@ def _form_texts(form: FormReader) -> EditorTexts:
     asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
     return EditorTexts(
         {**lines, **texts, **{name: form.raw(name) for name in SWITCHES}},
-        rows=tuple(_row_texts(form, key, key in asked) for key in _keys(form, "row")),
+        rows=tuple(
+            RowTexts(key, key in asked, *(form.single_line(f"{field}.{key}", MAX_BODY) for field in _ROW_FIELDS))
+            for key in _keys(form, "row")
+        ),
         rows_of=form.single_line("rows_of"),
         models=_keys(form, "models"),
         hidden_facts=tuple(fact for fact in _keys(form, "fact") if fact not in stated),
@@ -189,12 +190,6 @@ def _form_texts(form: FormReader) -> EditorTexts:
 def _keys(form: FormReader, name: str) -> tuple[str, ...]:
     """The distinct values of the hidden fields or checkboxes with one name, in order."""
     return tuple(dict.fromkeys(clean_line(key, MAX_LINE) for key in form.all(name)))
-
-
-def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
-    """What a form has typed for one row of the table; `asked` says whether its checkbox is set."""
-    points, name, hint = (form.single_line(f"{field}.{key}", MAX_BODY) for field in ("points", "name", "hint"))
-    return RowTexts(key, asked, points, name, hint)
 
 
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
@@ -346,10 +341,6 @@ def _place(form: FormReader) -> EditorPlace:
     """
     material_id = whole_number(form.raw("material"), LARGEST_ID) or 0
     return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
-
-
-def _place_of(material: Material) -> EditorPlace:
-    return EditorPlace("", material.id, material.version)
 
 
 def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:

@@ -198,7 +198,7 @@ def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locke
 
 
 def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -> Hint | None:
-    """A hint of that level, the default one if it is no level, on the stored marks of the last attempt.
+    """A hint of that level, the first one for text that is no level, on the stored marks of the last attempt.
 
     None if activity or worksheet give no hints now, the marks may not be seen, or there is nothing to hint at.
     """

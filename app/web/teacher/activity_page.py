@@ -115,10 +115,9 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
     """Close the activity in `minutes`, in a few seconds if that is 0 or empty; until then it can be undone.
 
-    All work stays. An activity that is not open yet closes at once. A draft, and an activity that is closing, has
-    closed or closes within those seconds anyway, stay as they are; only otherwise is it recorded in the audit log. 422,
-    and nothing is closed, for what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it
-    was.
+    All work stays. An activity that is not open yet closes at once. Nothing happens to a draft, or an activity that is
+    closing, has closed, or closes in those few seconds anyway; otherwise it is recorded in the audit log. 422, and
+    nothing is closed, for what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it was.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0

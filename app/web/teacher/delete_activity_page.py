@@ -61,9 +61,9 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
     """Add a draft with the same content and rules, without date and times, to a course, and go to its form.
 
     It is recorded in the audit log. The form's `course` is the id of the course; if it is empty, the draft goes to the
-    activity's. There " (copy)" is added to the title. The teacher must be an instructor of both courses, and the one
-    that gets the draft may not be archived: 404, 403 or 409, as of `require_editable_course`. Its worksheets stay as
-    they were frozen.
+    activity's. In the activity's course, the title gets " (copy)". The teacher must be an instructor of both courses,
+    and the one that gets the draft may not be archived: 404, 403 or 409, as of `require_editable_course`. Its
+    worksheets stay as they were frozen.
     """
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id

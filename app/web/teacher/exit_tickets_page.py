@@ -59,33 +59,6 @@ class TicketQuestionView:
 
 
 @dataclass(frozen=True)
-class ExitTicketsPage:
-    """Everything that templates/teacher/exit_tickets.html and _exit_tickets.html show."""
-
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]
-    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions of everybody's last attempts.")]
-    q: Annotated[str, Doc("The words that are searched for, empty for none.")]
-    mark: Annotated[TicketMark | None, Doc("The mark that shown answers have; None for all that are not hidden.")]
-    query: Annotated[dict[str, str], Doc("Both as the address's query has them.")]
-    total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
-    pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
-    held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
-    few: Annotated[int, Doc("How many anonymous tickets are shown, where they may be recognised; else 0.")]
-    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
-    mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
-
-
-@dataclass(frozen=True)
-class ExitTicketFragment:
-    """Everything that templates/teacher/_exit_ticket.html shows: one line of the list, after its mark was changed."""
-
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    view: Annotated[TicketGroupView, Doc("The answers that say the same.")]
-    query: Annotated[dict[str, str], Doc("What the list is filtered by, as the address's query has it.")]
-
-
-@dataclass(frozen=True)
 class TicketFilter:
     """Which free texts to show: those with all words of `q` and with this mark; without a mark, all not hidden."""
 
@@ -105,6 +78,31 @@ class TicketFilter:
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
+
+
+@dataclass(frozen=True)
+class ExitTicketsPage:
+    """Everything that templates/teacher/exit_tickets.html and _exit_tickets.html show."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]
+    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions of everybody's last attempts.")]
+    wanted: Annotated[TicketFilter, Doc("The words that are searched for, and the mark that shown free texts have.")]
+    total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
+    pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
+    held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
+    few: Annotated[int, Doc("How many anonymous tickets are shown, where they may be recognised; else 0.")]
+    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
+    mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
+
+
+@dataclass(frozen=True)
+class ExitTicketFragment:
+    """Everything that templates/teacher/_exit_ticket.html shows: one line of the list, after its mark was changed."""
+
+    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
+    view: Annotated[TicketGroupView, Doc("The answers that say the same.")]
+    query: Annotated[dict[str, str], Doc("What the list is filtered by, as the address's query has it.")]
 
 
 def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
@@ -149,9 +147,7 @@ def show_exit_tickets(
         access=access,
         questions=tuple(_question_view(asked[key], answers, texts, written[key], names) for key in order),
         misconceptions=tuple(total for total in totals if total.at_last),
-        q=wanted.q,
-        mark=wanted.mark,
-        query=wanted.query,
+        wanted=wanted,
         total=len(answers),
         pager=pager,
         held=held,

@@ -37,19 +37,6 @@ class StudentProgress:
 
 
 @dataclass(frozen=True)
-class LivePage(ClassPage):
-    """Everything that templates/teacher/live.html and _live.html show."""
-
-    query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
-    show: Annotated[str, Doc("The stage or misconception that students are filtered by, empty for everybody.")]
-    named: Annotated[bool, Doc("Whether names were asked for.")]
-    students: Annotated[
-        tuple[StudentProgress, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")
-    ]
-    reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
-
-
-@dataclass(frozen=True)
 class LiveView:
     """What a request wants to see of an activity: which sheet, with or without names, and reloaded by itself or not."""
 
@@ -75,6 +62,14 @@ class LiveView:
         """The address of the page with this view."""
         reload = {"reload": "yes"} if self.reloads else {}
         return url_for("show_live", activity_id=self.access.activity.id, sheet=self.number, **self.query, **reload)
+
+
+@dataclass(frozen=True)
+class LivePage(ClassPage):
+    """Everything that templates/teacher/live.html and _live.html show."""
+
+    view: Annotated[LiveView, Doc("Which sheet is shown, whether with names, and of whom, and whether it reloads.")]
+    students: Annotated[tuple[StudentProgress, ...], Doc("Who came and is shown, in order; nobody without names.")]
 
 
 def live_view(
@@ -127,11 +122,8 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
     came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)
     return LivePage(
         **vars(shown),
-        query=view.query,
-        show=view.show,
-        named=view.named,
+        view=view,
         students=_listed(words, view, shown.sheet, [student for student in students if student.id in came]),
-        reloads=view.reloads,
     )
 
 

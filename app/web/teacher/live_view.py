@@ -29,12 +29,12 @@ MAX_BEHIND_S = 15.0
 
 @dataclass(frozen=True)
 class MisconceptionBar:
-    """A misconception that the class shows: its short name, how many students show it, and the bar in per cent."""
+    """A misconception that the class shows: its short name, how many students show it, and the bar's width."""
 
     key: str
     name: str
     count: int
-    width: float  # of the sheets that were begun
+    width: float  # the percentage of those who have begun the sheet
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
-    spotlight = services.store.live.spotlight(activity.id)
+    spotlight, words = services.store.live.spotlight(activity.id), activity_words(services, activity)
     return ClassPage(
         access=access,
         phase=phase,
@@ -81,7 +81,12 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
         number=number,
         snapshot=snapshot,
         sheet=sheet,
-        misconceptions=_misconception_bars(activity_words(services, activity), sheet) if sheet else (),
+        misconceptions=tuple(
+            MisconceptionBar(key, words.name(key), count, round(100 * count / sheet.begun, 2))
+            for key, count in sheet.misconceptions
+        )
+        if sheet
+        else (),
         spotlight=_spotlight_view(services, activity, spotlight) if spotlight else None,
         version=_version(snapshot, phase, spotlight, activity.plan.closes_at),
     )
@@ -127,17 +132,6 @@ def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, 
     """
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (round(snapshot.taken_at.timestamp(), 3), snapshot.version, phase, *explained, *shown)))
-
-
-def _misconception_bars(words: MisconceptionWords, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
-    """The misconceptions that the sheet's students show, the most common first.
-
-    A bar's width is the percentage among all who have begun the sheet.
-    """
-    return tuple(
-        MisconceptionBar(key, words.name(key), count, round(100 * count / sheet.begun, 2))
-        for key, count in sheet.misconceptions
-    )
 
 
 def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:

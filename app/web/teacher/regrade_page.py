@@ -15,12 +15,13 @@ from app.classes.materials import materials_for_course
 from app.classes.regrade import Basis, MarkChange
 from app.classes.roster_lookup import names_with_numbers
 from app.names import name_key
+from app.store.regrades import Regrade
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import local_time, render
+from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -39,15 +40,6 @@ class ScoreChange:
 
 
 @dataclass(frozen=True)
-class PastRegrade:
-    """A regrade that was made: when and by whom, as it is written, and how many attempts it changed."""
-
-    at: str
-    by: str
-    changed: int
-
-
-@dataclass(frozen=True)
 class RegradePage:
     """Everything that templates/teacher/regrade.html shows."""
 
@@ -57,7 +49,7 @@ class RegradePage:
     lines: Annotated[tuple[ScoreChange, ...], Doc("The counted scores that would change, by name: a page of them.")]
     pager: Annotated[Pager, Doc("Which page that is.")]
     fingerprint: Annotated[str, Doc("Tells these changes from any others.")]
-    past: Annotated[tuple[PastRegrade, ...], Doc("Earlier regrades, the newest first.")]
+    past: Annotated[tuple[Regrade, ...], Doc("Earlier regrades, the newest first.")]
     by: Annotated[Basis, Doc("Which worksheets mark: as students had them, or as the library has them now.")]
     corrected: Annotated[tuple[str, ...], Doc("The titles of its worksheets that the library defines otherwise now.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
@@ -119,10 +111,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (name_key(line.name), line.student_id))
     listed, pager = cut_page(lines, page)
-    past = tuple(
-        PastRegrade(local_time(regrade.at, access.course.time_zone, year=True), regrade.by, regrade.changed)
-        for regrade in store.regrades.of_activity(activity.id)
-    )
+    past = store.regrades.of_activity(activity.id)
     return RegradePage(
         access, preview.attempts, len(preview.changes), listed, pager, preview.fingerprint, past, by, titles
     )

@@ -32,7 +32,7 @@ from app.web.shared import permissions
 from app.web.shared.forms import Pager, clamped_number, cut_page
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import local_time, render
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
@@ -76,8 +76,8 @@ class ResultsOrder:
     def includes(self, sheet: SheetResults | None, student: Student) -> bool:
         """Whether a student is listed: everybody if `show` is empty.
 
-        "not-handed-in" lists those who have handed in no attempt on the sheet, if they have any; a misconception lists
-        those whose last attempt shows it. Without a sheet, nobody has attempts.
+        "not-handed-in" lists those who have not handed in any attempt on the sheet, with or without attempts; a
+        misconception lists those whose last attempt shows it. Without a sheet, nobody has attempts.
         """
         attempts = sheet.attempts.get(student.id, ()) if sheet else ()
         if self.show == "not-handed-in":
@@ -108,15 +108,6 @@ class QuestionLine:
 
 
 @dataclass(frozen=True)
-class AnswerLine:
-    """One student's answer to an open question, with the time of the attempt that brought it."""
-
-    student: Student
-    written: WrittenText
-    at: str
-
-
-@dataclass(frozen=True)
 class WrittenAnswersPage:
     """Everything that templates/teacher/written_answers.html shows."""
 
@@ -124,7 +115,7 @@ class WrittenAnswersPage:
     questions: Annotated[tuple[QuestionLine, ...], Doc("Every open question of the activity, to choose from.")]
     shown: Annotated[QuestionLine | None, Doc("The question whose answers are listed; None without any question.")]
     sheet_title: Annotated[str, Doc("The title of its sheet.")]
-    lines: Annotated[tuple[AnswerLine, ...], Doc("The answers on this page of the list, by name.")]
+    lines: Annotated[tuple[tuple[Student, WrittenText], ...], Doc("The answers on this page of the list, by name.")]
     pager: Annotated[Pager, Doc("Which page of the list this is.")]
     participants: Annotated[int, Doc("How many students took part.")]
 
@@ -205,13 +196,12 @@ def show_written_answers(
     shown = next(iter((*wanted, *questions)), None)
     answers = [(student, shown.question.last_of(student)) for student in students] if shown else []
     listed, pager = cut_page([(student, written) for student, written in answers if written], page)
-    zone = access.course.time_zone
     written_answers = WrittenAnswersPage(
         access=access,
         questions=questions,
         shown=shown,
         sheet_title=sheets[shown.question.sheet_number - 1].title if shown else "",
-        lines=tuple(AnswerLine(each, text, local_time(text.attempt.created_at, zone)) for each, text in listed),
+        lines=listed,
         pager=pager,
         participants=len(students),
     )

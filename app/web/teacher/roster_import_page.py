@@ -70,7 +70,7 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Add the students of an uploaded or else pasted class list to the roster, and record it in the audit log.
 
-    So are the rows ticked in a preview, each a class list of its own in the field "anyway"; with any of these, there
+    The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
     need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
     many were added and how many were there. 422 with the pasted list, and nobody is added, if a list cannot be read or
     has more than MAX_ROSTER_STUDENTS names.

@@ -17,7 +17,7 @@ from app.classes.frozen.frozen_library import frozen_worksheet
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.gradebook import GradebookColumn, gradebook_columns
 from app.classes.student_sheet import best_scores, variant_of
-from app.classes.written_answers import open_questions
+from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.grading.item_analysis import RowState
 from app.sheets.worksheet import WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, OldMarks, Store, Student
@@ -37,10 +37,9 @@ MAX_REASON = 300  # characters
 
 @dataclass(frozen=True)
 class AttemptColumn:
-    """One attempt as a column of the table, with its time and scores as they are written."""
+    """One attempt as a column of the table, with its scores as they are written."""
 
     attempt: Attempt
-    at: str
     score: str
     misconceptions: tuple[str, ...]  # by their short names, the diagnosis first
     before: tuple[str, ...]  # what it had before each regrade, the oldest first: '12.5 of 14 until 3 April, 09:05'
@@ -49,20 +48,12 @@ class AttemptColumn:
 
 
 @dataclass(frozen=True)
-class WrittenHistory:
-    """What a student wrote to an open question: each answer with the time of its attempt."""
-
-    question: str
-    answers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class SheetHistory:
     """All attempts of one student on one sheet, in order of time."""
 
     sheet: SheetResults
     attempts: tuple[AttemptColumn, ...]
-    written: tuple[WrittenHistory, ...]  # questions that they have not answered are left out
+    written: tuple[OpenQuestionResults, ...]  # those that they have answered
 
 
 @dataclass(frozen=True)
@@ -176,14 +167,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
                 )
                 for attempt in sheet.attempts[student.id]
             ),
-            tuple(
-                WrittenHistory(
-                    question.text,
-                    tuple((local_time(each.attempt.created_at, time_zone), each.text) for each in question.of(student)),
-                )
-                for question in questions
-                if question.sheet_number == sheet.number and question.of(student)
-            ),
+            tuple(question for question in questions if question.sheet_number == sheet.number and question.of(student)),
         )
         for sheet in results
         if student.id in sheet.attempts
@@ -234,10 +218,10 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: time, score, misconceptions by name, row states, `losses`, and earlier scores.
+    """One attempt as a column: score, misconceptions by name, row states, `losses`, and earlier scores.
 
-    `old_marks` are what it had before each regrade, oldest first, as in '12.5 of 14 until 3 April, 09:05'. Times are in
-    `time_zone`.
+    `old_marks` are what it had before each regrade, oldest first, as in '12.5 of 14 until 3 April, 09:05', with the
+    time in `time_zone`.
     """
     before = tuple(
         _("{score:g} of {total} until {time}").format(
@@ -247,7 +231,6 @@ def _attempt_column(
     )
     return AttemptColumn(
         attempt,
-        local_time(attempt.created_at, time_zone),
         _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of),
         tuple(map(words.name, attempt.misconceptions)),
         before,
