@@ -174,7 +174,7 @@ def promised_otherwise(form: FormReader, promise: str) -> bool:
 
 
 def read_form_id(form: FormReader) -> str:
-    """The field `form_id`, which each page has its own of; a new random id if it is missing or malformed."""
+    """The field `form_id`, another one on each page that is loaded; a random id if it is missing or malformed."""
     text = form.raw("form_id")
     return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
 
