@@ -63,13 +63,16 @@ class CopyPage:
 
 @router.get("/worksheets/copy")
 def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths."""
+    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths.
+
+    404 if there is no such ticket or worksheet.
+    """
     return _show_form(services.store, teacher, courses, _original_in_library(services, dict(request.query_params)))
 
 
 @router.post("/worksheets/copy")
 def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Copy a worksheet or exit ticket of the library; see `_copy`."""
+    """Copy a worksheet or exit ticket of the library, which the form names as `show_copy_form` does; see `_copy`."""
     names = ("worksheet", "model", "tokens", "decoded", "ticket")
     original = _original_in_library(services, {name: form.single_line(name) for name in names})
     return _copy(services.store, teacher, courses, original, form)
@@ -110,7 +113,11 @@ def copy_shared(
 
 
 def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
-    """The ticket that `values` name, else the worksheet with their model and lengths; 404 without such a thing."""
+    """The library's `ticket` in `values`, else its `worksheet` with the `model`, `tokens` and `decoded` tokens.
+
+    A model or length that is empty, or a length that is no number, is the worksheet's default. 404, with a sentence,
+    for no such worksheet, and for a model or length that it cannot have.
+    """
     address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
     if ticket := services.tickets.get(values.get("ticket", "")):
         return Original("ticket", ticket.settings, address, {"ticket": ticket.key})
@@ -124,7 +131,7 @@ def _original_in_library(services: Services, values: Mapping[str, str]) -> Origi
 
 
 def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
-    """The form with a proposed title, which no other material that the teacher can read has."""
+    """The form with a proposed title, which no material that the teacher can read has: see `title_of_copy`."""
     title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
     return render("materials/copy.html", CopyPage(teacher, original, title, courses))
 
@@ -132,10 +139,10 @@ def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], orig
 def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
-    """Add the copy to the course in the form's `into`, or to the teacher's own if that is empty, record it in the audit
-    log, and open its editor.
+    """Add a copy to the course in the form's `into`, or to the teacher's materials if that is empty.
 
-    404 for a course that the teacher may not change, then 422 with the form for an empty title.
+    It has the original's settings and the form's `title`. Records it in the audit log, and opens its editor. 404 for a
+    course that the teacher may not change, then 422 with the form for an empty title.
     """
     title, into = form.single_line("title"), form.single_line("into")
     owner = next((course for course in courses if str(course.id) == into), None) if into else teacher

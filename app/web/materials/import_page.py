@@ -10,20 +10,14 @@ from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.materials import add_material, library_with_models_of
-from app.exchange.material_file import (
-    MaterialFile,
-    MaterialFileError,
-    decode_file,
-    read_material_file,
-    settings_in_file,
-)
+from app.exchange.material_file import MaterialFileError, decode_file, read_material_file, settings_in_file
 from app.models.config_fields import ConfigError
 from app.store import Course, Teacher
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourses, SignedIn
 from app.web.shared.request_guard import MAX_BODY
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -51,10 +45,11 @@ def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
 
 @router.post("/worksheets/import")
 def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Add the material in the uploaded file, else in the text, record it in the audit log, and go to it.
+    """Add the material in the uploaded file, else in the form's `text`, record it in the audit log, and go to it.
 
-    404 for a course that the teacher may not change; 422 with the text and the first MAX_SHOWN_PROBLEMS problems if it
-    is unusable.
+    It may name imported models. It belongs to the course in the form's `into`, or to the teacher if that is empty; 404
+    for a course that the teacher may not change. 422 with the text and the first MAX_SHOWN_PROBLEMS problems if it is
+    empty or cannot be used.
     """
     page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text", MAX_BODY))
     owner = next((each for each in courses if str(each.id) == page.into), None) if page.into else teacher
@@ -63,20 +58,12 @@ def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCours
     try:
         if form.file:
             page = replace(page, text=decode_file(form.file))
-        read = _read(services, page.text)
-    except MaterialFileError as error:
-        page = replace(page, problems=error.problems[:MAX_SHOWN_PROBLEMS])
-        return render("materials/import.html", page, 422)
+        if not page.text.strip():
+            raise MaterialFileError([_("Choose a file, or paste its text.")])
+        library = library_with_models_of(services.library, services.store, settings_in_file(page.text))
+        read = read_material_file("imported", page.text, library)
+    except (MaterialFileError, ConfigError) as error:
+        problems = error.problems[:MAX_SHOWN_PROBLEMS] if isinstance(error, MaterialFileError) else (str(error),)
+        return render("materials/import.html", replace(page, problems=problems), 422)
     material = add_material(services.store, read.kind, owner, teacher, read.settings)
     return RedirectResponse(url_for("show_material", material_id=material.id, done="imported"), 303)
-
-
-def _read(services: Services, text: str) -> MaterialFile:
-    """The material in a text, which may name imported models; raises MaterialFileError, also for an empty text."""
-    if not text.strip():
-        raise MaterialFileError([_("Choose a file, or paste its text.")])
-    try:
-        library = library_with_models_of(services.library, services.store, settings_in_file(text))
-    except ConfigError as error:
-        raise MaterialFileError([str(error)]) from None
-    return read_material_file("imported", text, library)

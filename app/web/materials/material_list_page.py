@@ -38,10 +38,10 @@ class MaterialQuery:
     kind: str = ""
 
     def finds(self, line: MaterialLine) -> bool:
-        """Whether a line has the topic, the model and the kind asked for, and each word in its title, topic's or
-        model's name.
+        """Whether a line has the topic, the model and the kind, as far as the query gives them, and all of its words.
 
-        What is empty in the query is not asked for. A worksheet has its default model and those to draw from.
+        A worksheet has its default model and those to draw from. A word may be in the title, the topic's name or the
+        default model's, also as a part of a longer one; case is ignored.
         """
         text = f"{line.title} {line.topic_name} {line.model_name}".casefold()
         return (
@@ -54,9 +54,10 @@ class MaterialQuery:
 
 @dataclass(frozen=True)
 class MaterialLine:
-    """A worksheet or exit ticket in the list; what it has not, such as a topic, is empty.
+    """A worksheet or exit ticket in the list; a field that it lacks, such as the topic of a ticket, is empty.
 
-    `group` is where it stands: "mine", the id of a course as text, or "library". `material` is None in the library.
+    `group` is the part of the list: "mine", the id of a course as text, or "library". `material` is None in the
+    library.
     """
 
     group: str
@@ -84,9 +85,9 @@ class MaterialTopic:
 
 @dataclass(frozen=True)
 class MaterialGroup:
-    """One part of the list: its key and name, the course it belongs to if any, and its lines on this page.
+    """One part of the list: its key and name, its course if it is one's, and its lines on this page.
 
-    `topics` are the lines of the library again, by topic.
+    `topics` are the same lines by topic, in the library alone.
     """
 
     key: str
@@ -115,12 +116,12 @@ class MaterialListPage:
 def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -> Response:
     """The list, filtered by the query's `words`, `topic`, `model` and `kind`, at its `page`.
 
-    `done` "removed" adds a sentence. What the teacher has removed is listed apart, whatever the filter.
+    `done` "removed" adds a sentence. Whatever the filter, its menu has the default models of
+    all worksheets, and what the teacher has removed is listed apart.
     """
     values = request.query_params
     query = MaterialQuery(
-        values.get("words", "").strip()[:MAX_LINE],
-        *(values.get(name, "") for name in ("topic", "model", "kind")),
+        values.get("words", "").strip()[:MAX_LINE], *(values.get(name, "") for name in ("topic", "model", "kind"))
     )
     taught = {str(each.course.id): each for each in services.store.courses.taught_by(teacher)}
     lines = list(_all_lines(services, teacher, taught))
@@ -163,8 +164,8 @@ def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, Taught
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:
     """The line of a stored material; without topic and model for a ticket, and for a worksheet that cannot be used.
 
-    A worksheet can be used if `library`, which has the teachers' own ones, has it. The size of a ticket is its number
-    of questions.
+    A worksheet can be used if `library`, which has those that teachers wrote, has it. The size of a worksheet is its
+    number of tokens, that of a ticket its number of questions, or "" if its settings have no list of them.
     """
     about: dict[str, Any] = {"material": material, "can_edit": can_edit, "problem": problem}
     if sheet := library.worksheets.get(material.key):
@@ -219,9 +220,10 @@ def _groups(
 
 
 def _topics(library: Library, lines: Iterable[MaterialLine]) -> Iterator[MaterialTopic]:
-    """The lines of the library by topic, in the order in which these come up; exit tickets have a heading of their own.
+    """The lines of the library by topic, in the order in which these come up; exit tickets are one group.
 
-    Each topic has a drawing, filled in, of its first sheet with tokens as rows, or else of its first sheet.
+    Each topic has a drawing of its first sheet with tokens as rows, or else of its first sheet, filled in with numbers
+    or, if the sheet asks for them, with symbols. Exit tickets have no drawing.
     """
     by_topic: dict[str, list[MaterialLine]] = {}
     for line in lines:

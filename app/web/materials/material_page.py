@@ -89,11 +89,6 @@ class MaterialPage:
     courses: Annotated[tuple[Course, ...], Doc("The courses that it can be moved into.")]
     link: Annotated[str, Doc("The link that was just made, which is shown for some minutes; else empty.")] = ""
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
-    # What the rows of a sheet need besides.
-    variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
-    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
-    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
-    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
 
 
 @dataclass(frozen=True)
@@ -104,10 +99,6 @@ class SharedMaterialPage:
     material: Annotated[Material, Doc("What somebody shared.")]
     content: Annotated[MaterialContent, Doc("What students would see of it.")]
     token: Annotated[str, Doc("The end of the link.")]
-    variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
-    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
-    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
-    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
 
 
 @router.get("/worksheets/{material_id:int}")
@@ -116,8 +107,9 @@ def show_material(
 ) -> Response:
     """A material as students would see it, a page of its versions, and what the teacher can do with it.
 
-    `done` chooses the sentence about what was just done. Its link is shown if the browser still holds the link's cookie
-    and the teacher may edit. The courses to move it to are offered only for a teacher's own material.
+    `done` chooses the sentence about what was just done. Its link is shown if the browser still holds the cookie of a
+    link just made and the teacher may edit. Courses to move it to are offered only for a material of no course. Times
+    are in the course's time zone, else in UTC.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -129,20 +121,18 @@ def show_material(
     material, store = access.material, services.store
     numbers, pager = cut_page(range(material.version, 0, -1), request.query_params.get("page", ""), VERSIONS_ON_A_PAGE)
     versions = tuple(_with_changes(store.materials.versions(material, numbers[-1] - 1, numbers[0]), len(numbers)))
-    content, token = _content(services, material), request.cookies.get(SECRET_COOKIE, "")
+    token = request.cookies.get(SECRET_COOKIE, "")
     shared = store.materials.find_shared(token) if token and access.can_edit else None
     is_own_link = shared is not None and shared.id == material.id
     page = MaterialPage(
         access,
-        content,
+        _content(services, material),
         access.course.time_zone if access.course else "UTC",
         versions,
         pager,
         courses if access.course is None else (),
         public_url(request, services.settings) + url_for("show_shared_material", token=token) if is_own_link else "",
         notices.get(done, ""),
-        content.variant,
-        content.rows,
     )
     return render("materials/material.html", page)
 
@@ -151,7 +141,9 @@ def show_material(
 def export_material(store: StoreDep, access: ReadableMaterial, version: str = "") -> Response:
     """The settings of a material as a TOML file, as in worksheets/ or worksheets/exit-tickets/.
 
-    They are those of version number `version`, or of the newest if that is empty; 404 if there is no such version.
+    They are those of version number `version`, or of the newest if that is empty; 404 if there is no such version. The
+    file is named after the title, 'one-head.toml', or the material's key if that leaves nothing, with the number if one
+    was given.
     """
     number = whole_number(version, MAX_VERSION) or 0 if version else access.material.version
     saved = store.materials.version(access.material, number)
@@ -183,9 +175,10 @@ def print_material(
 
 @router.post("/worksheets/{material_id:int}/restore")
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
-    """Save an older `version` again as the newest, and record it in the audit log; 404 if there is no such version.
+    """Save an older `version` again as the newest, and record it in the audit log; 404 if there is none.
 
-    The page confirms it, unless somebody saved another version in the meantime, in which case nothing is stored.
+    Goes back to the page, which confirms it, unless somebody saved another version in the meantime: then nothing is
+    stored.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     with store.transaction():
@@ -252,9 +245,8 @@ def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
 
 @router.get("/worksheets/shared/{token}")
 def show_shared_material(services: ServicesDep, teacher: SignedIn, material: SharedMaterial, token: str) -> Response:
-    """What somebody shared by a link, to be copied."""
-    content = _content(services, material)
-    page = SharedMaterialPage(teacher, material, content, token, content.variant, content.rows)
+    """What somebody shared by a link, as students would see it, to be copied."""
+    page = SharedMaterialPage(teacher, material, _content(services, material), token)
     return render("materials/shared_material.html", page)
 
 
@@ -276,10 +268,9 @@ def _content(services: Services, material: Material) -> MaterialContent:
 
 
 def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[VersionLine]:
-    """The first `count` versions, each with the lines that changed since the version before it.
+    """The first `count` of `versions`, newest first, each with the lines added or removed since the next older one.
 
-    `versions` has the newest first. The last one has no version before it, and no changes. Lines are cut to
-    MAX_CHANGED_LINES.
+    The last of `versions` counts as unchanged. Only the first MAX_CHANGED_LINES lines are kept, but all are counted.
     """
     texts = [write_toml(version.content) for version in versions]
     for version, text, before in zip(versions[:count], texts, [*texts[1:], texts[-1]], strict=False):
@@ -305,7 +296,7 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
-    """Each line with how many like it come before it."""
+    """Each line with how many equal lines come before it."""
     counted, numbered = dict[str, int](), list[tuple[str, int]]()
     for line in lines:
         before = counted.get(line, 0)
@@ -315,7 +306,10 @@ def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest selection of pairs, in order, whose second numbers increase; the first numbers increase already."""
+    """The longest selection of pairs, in order, whose second numbers increase; the first numbers increase already.
+
+    Example: _longest_growing([(0, 2), (1, 0), (2, 1)]) == [(1, 0), (2, 1)]
+    """
     ends, before = list[int](), list[int]()  # the pair that ends the best choice of each length; of each pair, the last
     values = list[int]()  # the second numbers of `ends`
     for index, (_first, second) in enumerate(pairs):

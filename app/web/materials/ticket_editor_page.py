@@ -37,13 +37,7 @@ from app.sheets.exit_tickets import (
 )
 from app.store import Course, Material, Teacher
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
-from app.web.shared.permissions import (
-    LARGEST_ID,
-    EditableMaterial,
-    MaterialToSave,
-    SignedIn,
-    owner_of_new,
-)
+from app.web.shared.permissions import LARGEST_ID, EditableMaterial, MaterialToSave, SignedIn, owner_of_new
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
@@ -63,7 +57,7 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class TicketConflict:
-    """A save that was refused: the newest version, its lines that the typed ticket lacks, and those only that has."""
+    """A save that was refused: the newest version, and the lines that only it and only the typed ticket has."""
 
     newest: Material
     theirs: tuple[str, ...]
@@ -100,9 +94,7 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket, record it in the audit log, and go on editing it; 422 with everything typed for unusable
-    fields.
-    """
+    """Store a new ticket, record it in the audit log, and go on editing it; 422 as typed if a field cannot be used."""
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
@@ -128,11 +120,11 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, record it in the audit log, and go on editing; 422 with everything typed if a field cannot
-    be used.
+    """Save another version, and go on editing; 422 as typed if a field cannot be used.
 
-    409 if somebody removed the ticket, or saved a version other than the one opened and what was typed, unless the
-    form's `overwrite` is that version's number: nothing is stored, and the page says so. 404 for a worksheet.
+    It is recorded in the audit log. 409 if somebody removed the ticket, or saved a version other than the one opened
+    and what was typed, unless the form's `overwrite` is that version's number: nothing is stored, and the page says so.
+    404 for a worksheet.
     """
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
@@ -151,7 +143,10 @@ def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) ->
 
 @router.post("/tickets/preview")
 def preview_ticket_form(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """The editor as typed, after what the pressed button asks for, with its preview; nothing is saved."""
+    """The editor as typed, after what the button in the form's `arrange` asks for, with its preview; nothing is saved.
+
+    The form's `material` and `version` are not checked; its `course` is, as by `owner_of_new`.
+    """
     texts, focus = arranged_ticket(_form_texts(form), form.raw("arrange"))
     owner = owner_of_new(services, teacher, form.raw("course"))
     material_id, version = (whole_number(form.raw(name), LARGEST_ID) or 0 for name in ("material", "version"))
@@ -171,7 +166,10 @@ def _ticket_only(material: Material) -> Material:
 
 
 def _form_texts(form: FormReader) -> TicketTexts:
-    """The fields of a ticket's form, as typed; anonymous unless the form says "no", required only for "yes"."""
+    """The fields of a ticket's form, as typed; anonymous unless the form says "no", a question required only for "yes".
+
+    The field `question` lists the names of the questions, which are part of the names of their fields: "text.NAME".
+    """
     questions = tuple(
         QuestionFields(
             name,
@@ -192,23 +190,21 @@ def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
     """The lines of the newest version that the typed ticket lacks, and the other way round."""
     theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
     return TicketConflict(
-        newest,
-        tuple(line for line in theirs if line not in typed),
-        tuple(line for line in typed if line not in theirs),
+        newest, tuple(line for line in theirs if line not in typed), tuple(line for line in typed if line not in theirs)
     )
 
 
 def _editor_page(
     texts: TicketTexts, material: Material | None = None, course: Course | None = None
 ) -> TicketEditorPage:
-    """The editor with these texts and their preview; `material` is None for a new ticket."""
+    """The editor with these texts and their preview: of `material` in its newest version, of a new ticket for None."""
     ticket = draft_ticket(texts)
     place = (material.id, course, material.version) if material else (0, course, 0)
     return TicketEditorPage(texts, ticket, picking_rule(ticket), QUESTION_KINDS, LIMITS, *place)
 
 
 def _refuse(page: TicketEditorPage, errors: Sequence[SettingError]) -> Response:
-    """The editor with 422, each field's first error next to it, and the focus on the first such field."""
+    """The editor with 422, the first error of each field next to it, and the focus on the field of the first error."""
     problems = dict[str, str]()
     for error in errors:
         problems.setdefault(field_of_error(page.texts, error), str(error))

@@ -45,14 +45,7 @@ from app.web.materials.worksheet_preview import paper_response, unpack_settings
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
-from app.web.shared.permissions import (
-    LARGEST_ID,
-    EditableMaterial,
-    MaterialToSave,
-    QueueClient,
-    SignedIn,
-    owner_of_new,
-)
+from app.web.shared.permissions import LARGEST_ID, EditableMaterial, MaterialToSave, QueueClient, SignedIn, owner_of_new
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
@@ -64,6 +57,7 @@ router = APIRouter(include_in_schema=False)
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
 FIRST_TOPIC = SINGLE_HEAD.key
 MAX_TOLD = 200  # characters of a setting in the list of differences
+_ROW_FIELDS = ("points", "name", "hint")
 _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 
 
@@ -73,7 +67,8 @@ def show_new_worksheet(
 ) -> Response:
     """The editor with a new worksheet of every row and default settings, the teacher's or for `course`.
 
-    An empty `model` means that of the first worksheet on the topic. An unknown topic or model is shown as a problem.
+    An empty `model` means that of the first worksheet on the topic. An unknown topic or model is shown as a problem. A
+    `course` that the teacher may not change is refused as by `owner_of_new`.
     """
     owner = owner_of_new(services, teacher, course)
     page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
@@ -91,7 +86,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
     owner = owner_of_new(services, teacher, place.course_id)
     if form.raw("arrange"):
         return _arranged(request, services, place, form)
-    draft = _draft(services, form)
+    draft = make_draft(services, _form_texts(form), _keys(form, "imported"))
     if refused := _refusal(services, place, draft, form):
         return render_editor(_with_course(refused, owner), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
@@ -111,7 +106,8 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
         return RedirectResponse(url_for("show_material", material_id=material.id), 303)
     library = library_with_models_of(services.library, services.store, material.content)  # its model may be gone
     draft = make_draft(services, texts_of_worksheet(library, worksheet))
-    page = editor_page(services, _place_of(material), draft)
+    place = EditorPlace(material_id=material.id, version=material.version)
+    page = editor_page(services, place, draft)
     just_saved = material.version if whole_number(saved, LARGEST_ID) == material.version else 0
     return render_editor(replace(page, course=access.course, saved=just_saved))
 
@@ -126,10 +122,10 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
     the editor comes back after that change, and nothing is stored but an imported model. 404 for a ticket.
     """
     material = _worksheet_only(access.material)
-    place = replace(_place_of(material), version=whole_number(form.raw("version"), LARGEST_ID) or 0)
+    place = EditorPlace(material_id=material.id, version=whole_number(form.raw("version"), LARGEST_ID) or 0)
     if form.raw("arrange"):
         return _arranged(request, services, place, form)
-    draft = _draft(services, form)
+    draft = make_draft(services, _form_texts(form), _keys(form, "imported"))
     if refused := _refusal(services, place, draft, form):
         return render_editor(replace(refused, course=access.course), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
@@ -146,7 +142,7 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
 
 @router.post("/worksheets/preview")
 def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedIn, form: FormDep) -> Response:
-    """The editor as typed, after what the pressed button asks for, with its preview; only an import is stored."""
+    """The editor as typed, after what the pressed button asks for, with its preview: see `_arranged`."""
     return _arranged(request, services, _place(form), form)
 
 
@@ -162,18 +158,21 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 # From the form to a draft
 
 
-def _draft(services: Services, form: FormReader) -> WorksheetDraft:
-    return make_draft(services, _form_texts(form), _keys(form, "imported"))
-
-
 def _form_texts(form: FormReader) -> EditorTexts:
-    """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge."""
+    """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
+
+    Its `row`, `fact` and `models` list keys in order; of the rows, those in `asked` are asked, and of the facts, those
+    that are not in `stated` are hidden.
+    """
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
     asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
     return EditorTexts(
         {**lines, **texts, **{name: form.raw(name) for name in SWITCHES}},
-        rows=tuple(_row_texts(form, key, key in asked) for key in _keys(form, "row")),
+        rows=tuple(
+            RowTexts(key, key in asked, *(form.single_line(f"{field}.{key}", MAX_BODY) for field in _ROW_FIELDS))
+            for key in _keys(form, "row")
+        ),
         rows_of=form.single_line("rows_of"),
         models=_keys(form, "models"),
         hidden_facts=tuple(fact for fact in _keys(form, "fact") if fact not in stated),
@@ -193,12 +192,6 @@ def _keys(form: FormReader, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean_line(key, MAX_LINE) for key in form.all(name)))
 
 
-def _row_texts(form: FormReader, key: str, asked: bool) -> RowTexts:
-    """What a form has typed for one row of the table; `asked` says whether its checkbox is set."""
-    points, name, hint = (form.single_line(f"{field}.{key}", MAX_BODY) for field in ("points", "name", "hint"))
-    return RowTexts(key, asked, points, name, hint)
-
-
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
     """The entries of a list; in the form, each field of an entry is sent once per entry, under its name in `names`.
 
@@ -216,10 +209,10 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
 
 
 def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
-    """The form of a new worksheet on a topic, without title or rows; an empty model means that of the first worksheet
-    on it.
+    """The form of a new worksheet on a topic, without title or rows; an empty model means the usual one.
 
-    The number of tokens, too, is that of this first worksheet, or 100. Neither topic nor model is checked.
+    That model, and the number of tokens, are those of FIRST_WORKSHEET if it is on the topic, else of the library's
+    first worksheet on it; without one, there is no model, and 100 tokens. Neither topic nor model is checked.
     """
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
@@ -241,8 +234,8 @@ def _stored_worksheet(material: Material) -> Worksheet | None:
 
 
 def _arranged(request: Request, services: Services, place: EditorPlace, form: FormReader) -> Response:
-    """The editor as typed, after the form's `arrange`: an import of a model ("import-hub", "-file", "-text"), or a
-    change.
+    """The editor as typed, after the form's `arrange`: an import of a model ("import-hub", "import-file" or
+    "import-text"), or a change of the texts, which `arrange` describes.
 
     Nothing is saved but an imported model.
     """
@@ -258,9 +251,12 @@ def _arranged(request: Request, services: Services, place: EditorPlace, form: Fo
 
 
 def _focus_after(action: str, texts: EditorTexts) -> str:
-    """The id that gets the focus after `action`: a new entry or, else, the button at its new place.
+    """The id that gets the focus after `action`, with `texts` as they are then.
 
-    After "remove" it is the button that adds, after "set" the field, after "state" the fact.
+    "add-question" leads to the new one, such as question-2, and "remove-question 1" to do-add-question, the button that
+    adds one; "up-question 2" to the same button at its new place, do-up-question-1, within the list. The same goes for
+    misconceptions. "set tokens 8" leads to field-tokens, "state KEY" to fact-KEY, "forget" to do-add-misconception, and
+    any other action to its button: "up keys" to do-up-keys.
     """
     verb, _space, argument = action.partition(" ")
     act, _dash, kind = verb.partition("-")
@@ -318,7 +314,7 @@ def _refusal(
 ) -> WorksheetEditorPage | None:
     """The page that says why nothing is saved: an unusable field, else the checker's remarks; None to go on and save.
 
-    Remarks stop a save only once: the form then sends back those that it has shown, in `told`.
+    Only remarks that matter stop a save, and only once: the form then sends back in `told` which it has shown.
     """
     page = editor_page(services, place, draft, form.raw("view"), form.raw("held"))
     if draft.error:
@@ -339,13 +335,12 @@ def _worksheet_only(material: Material) -> Material:
 
 
 def _place(form: FormReader) -> EditorPlace:
-    """The worksheet, version and course that a form says it edits; saving checks them again."""
+    """The worksheet, version and course that a form says it edits, 0 for numbers that cannot be read.
+
+    They are not checked: whoever saves does that.
+    """
     material_id = whole_number(form.raw("material"), LARGEST_ID) or 0
     return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
-
-
-def _place_of(material: Material) -> EditorPlace:
-    return EditorPlace("", material.id, material.version)
 
 
 def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:

@@ -36,12 +36,7 @@ from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.materials.worksheet_preview import (
-    PREVIEW_KEY,
-    PREVIEW_VIEWS,
-    PreviewView,
-    make_preview,
-)
+from app.web.materials.worksheet_preview import PREVIEW_KEY, PREVIEW_VIEWS, PreviewView, make_preview
 from app.web.shared.import_form import ImportForm
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import Services
@@ -67,9 +62,10 @@ class WorksheetDraft:
 
 @dataclass(frozen=True)
 class EditorPlace:
-    """What the form is of: a stored worksheet in the version that was opened, or a new one, and the course it is for.
+    """Which worksheet the form edits: a stored one in the version that was opened, or a new one for a course.
 
-    `course_id` is empty for a teacher's own; `material_id` and `version` are 0 for a new worksheet.
+    `course_id` is empty for a stored worksheet, and for a new one of the teacher; `material_id` and `version` are 0 for
+    a new worksheet.
     """
 
     course_id: str = ""
@@ -96,7 +92,7 @@ class EditorRow:
 
 @dataclass(frozen=True)
 class EditorFact:
-    """A part of the description: its sentence for this model, "" where it has none, and whether the sheet says it."""
+    """A part of the description: its sentence for this model, "" if it has none, and whether the sheet states it."""
 
     key: str
     sentence: str
@@ -105,7 +101,7 @@ class EditorFact:
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that two versions have otherwise: its name, and what the other one and the typed one say."""
+    """A setting that differs between two versions: its name, and its value in the stored one and in the typed one."""
 
     setting: str
     theirs: str
@@ -163,7 +159,7 @@ class WorksheetEditorPage:
 
 
 def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> WorksheetDraft:
-    """The draft of these texts, completed to all rows of its topic and model.
+    """The draft of these texts, completed to all rows of its topic and model, and read as a worksheet, if they are one.
 
     Its library has the first MAX_EDITOR_MODELS imported models that the texts or `imported` name and that still exist.
     """
@@ -183,10 +179,10 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
 def editor_page(
     services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "", held: str = ""
 ) -> WorksheetEditorPage:
-    """The page of a draft; the preview and the checker's remarks are there only if its worksheet can be used.
+    """The page of a draft, without its course; preview and the checker's remarks only if its worksheet can be used.
 
-    `view` is a key of PREVIEW_VIEWS; anything else shows "empty". `held` is the key of the misconception that fills in
-    the view "wrong"; the first that shows if it does not.
+    `view` is one of PREVIEW_VIEWS; anything else shows "empty". `held` is the key of the misconception that fills in
+    the view "wrong"; the first that shows if it does not. The draft's error is the page's problem.
     """
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
@@ -263,10 +259,11 @@ def told_token(remarks: Sequence[Remark]) -> str:
 def _sentence_tokens(
     services: Services, texts: EditorTexts, worksheet: Worksheet | None
 ) -> tuple[str, tuple[Remark, ...]]:
-    """How many tokens the weights make of the sentence for a real head, and a remark if the worksheet has another
-    number; both empty without a sentence or weights.
+    """A sentence on how many tokens the chosen weights make of the sentence for a real head, and a remark if the
+    worksheet has another number; both empty without a sentence or weights.
 
-    Weights that are not on this server, or can't be read, make no remark: a sentence says so instead.
+    Weights that are not on this machine, or can't be read, make no remark: the sentence says so instead. They are never
+    there if the server has runners, which have the weights then.
     """
     sentence, key = texts.fields["sentence"], texts.fields["checkpoint"]
     if not sentence or not key:
@@ -291,7 +288,10 @@ def _sentence_tokens(
 
 
 def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> ModelMenu:
-    """The models that the worksheet can have; if it cannot be used, those of its topic, or all for an unknown topic."""
+    """The menu of the models that the worksheet can have.
+
+    If it cannot be used (None), they are those that its topic and bug can have, or all models for an unknown topic.
+    """
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
         rows = tuple(library.wording.topics[topic].rows)
@@ -302,9 +302,10 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
 
 
 def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> Variant | None:
-    """A sheet with all rows of the form, for their names and sentences; None if rows or model do not fit the topic.
+    """A sheet with all rows of the form, asked or not, for their names and sentences; None if it can't be made.
 
-    Its tokens are the worksheet's; without a worksheet 100, or what the model takes instead.
+    That is so without rows, with rows of another topic, and for an unknown model or topic, or a model that the topic
+    refuses. Its tokens are the worksheet's; without one, the model's fixed number, else 100 or the most it takes.
     """
     model, fields = library.models.get(texts.fields["model"]), texts.fields
     if model is None or not texts.rows or texts.rows_of != fields["topic"] or fields["topic"] not in TOPICS:
@@ -326,7 +327,7 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 
 
 def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
-    """What the programs of a topic are called, with the names of their bugs by key."""
+    """The names of a topic's bugs by key, under the names of their programs; empty for a topic without bugs."""
     words, groups = library.wording.bugs, dict[str, dict[str, str]]()
     for bug in TOPICS[topic].bugs if topic in TOPICS else ():
         groups.setdefault(words.programs[BUGS[bug].program_key], {})[bug] = words.bugs[bug].name
@@ -334,7 +335,10 @@ def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
-    """The rows of the form with name, note and letter; without `variant` only the topic's name, or else the key."""
+    """The rows of the form with the name, note and letter that they have on the sheet.
+
+    A row that `variant` lacks has only the topic's name for it, or else its key.
+    """
     known = {row.key: row for row in variant.rows} if variant else {}
     words = library.wording.topics[texts.rows_of].rows if texts.rows_of in TOPICS else {}
     return tuple(
@@ -346,7 +350,9 @@ def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) 
 
 
 def _editor_facts(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorFact, ...]:
-    """The parts of the topic's description in order; a part without a sentence for this model has ""."""
+    """The parts of the topic's description in order, stated unless hidden; one without a sentence for this model has
+    "", and all have it without `variant`. Empty for an unknown topic.
+    """
     topic = library.wording.topics.get(texts.fields["topic"])
     sentences = {fact.part: fact.sentence for fact in variant.text.facts} if variant else {}
     return tuple(

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_doc import Doc
 from fastapi import HTTPException, Response
 
-from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.grading.mistaken_sheets import misconception_names, mistaken_texts, right_texts
 from app.handout.options import HandoutOptions
@@ -50,17 +49,14 @@ class PreviewFragment:
         str, Doc("The key of the misconception that has filled in a wrong sheet; empty where none shows.")
     ] = ""
     paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
-    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
-    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
-    scale: Annotated[ScaleName, Doc("How lengths are drawn.")] = "root"
 
 
 def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
     """One view of a worksheet with its default model and length; the library must hold its models.
 
     The view "wrong" is filled in by the misconception with the key `held`, or by the first that shows if that one does
-    not; if none shows, it is empty. Raises TopicError and TokensError for a worksheet that `check_settings` has not
-    passed.
+    not; if none shows, it is empty. "key" shows the answers and no drawing, "paper" only the address of a picture.
+    Raises TopicError and TokensError for a worksheet that `check_settings` has not passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
@@ -86,10 +82,11 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held
 
 
 def _paper_address(worksheet: Worksheet) -> str:
-    """The address of a handout's picture with the settings in it; "" if they take more than MAX_PACKED characters.
+    """The address of a handout's picture with the settings packed in it; "" if they take more than MAX_PACKED
+    characters.
 
-    Settings that are not printed are left out. Nothing is stored before the author saves, so the address must hold
-    them.
+    Misconceptions and hints, which are not printed, are left out. Nothing is stored before the author saves, so the
+    address must hold the settings.
     """
     settings = replace(worksheet, misconceptions=(), row_hints={}).settings
     packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(settings).encode(), 9)).decode().rstrip("=")
@@ -97,7 +94,10 @@ def _paper_address(worksheet: Worksheet) -> str:
 
 
 def unpack_settings(packed: str) -> dict[str, Any]:
-    """The settings packed into an address; raises 404 if they cannot be unpacked or are not an object."""
+    """The settings packed into an address; raises 404 for text that is too long, or no JSON object when unpacked.
+
+    Too long is more than MAX_PACKED characters, or MAX_UNPACKED bytes when unpacked.
+    """
     try:
         data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))
         unpacked = zlib.decompressobj().decompress(data, MAX_UNPACKED)

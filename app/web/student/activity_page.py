@@ -56,7 +56,8 @@ class OverviewPage:
 def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
     """The sheets and the exit ticket of an activity; the student counts as present from now on.
 
-    While it is open, a redirect to its only sheet if it has no exit ticket, or to the ticket if it has no sheets.
+    While it is open, a redirect to the sheet if it has one sheet and no exit ticket, or to the ticket if it has no
+    sheets. The rules for handing in are shown if there are sheets.
     """
     activity, phase = access.activity, access.phase
     ticket_in = store.classwork.arrive(activity.id, access.student.id)

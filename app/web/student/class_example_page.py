@@ -23,7 +23,7 @@ def show_class_example(
 ) -> Response:
     """A sheet like sheet `number`, from 1, of the activity; see `class_example` and `make_example_page`.
 
-    404 if the activity has fewer sheets.
+    404 if the activity has fewer sheets, or gives no examples now.
     """
     return render("shared/example.html", make_example_page(_asked(services, access, number, kind, seed)))
 

@@ -38,18 +38,14 @@ _drawing_save = threading.Lock()  # of the one save in this process that is draw
 @router.get("/class/{activity_id:int}/{number:int}")
 @in_threads("class")
 def show_class_sheet(
-    services: ServicesDep,
-    access: StudentAccessDep,
-    number: int,
-    scale: str = "root",
-    result: str = "",
-    hint: str = "",
+    services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root", result: str = "", hint: str = ""
 ) -> Response:
     """The sheet as last saved, on whatever device; the student counts as present from now on.
 
-    Before the activity opens, a redirect to its own page; 404 if it has fewer sheets. `result` and `hint` are what a
-    button has done, in the address that a form sent without script leads to; both are ignored once nothing can be
-    typed.
+    404 if the activity has fewer sheets; before it opens, a redirect to its overview. Once it has closed, the answers
+    of the last attempt: see `as_it_counts`. `result` and `hint` are what a button has done, in the address that a form
+    sent without script leads to; both are ignored once nothing can be typed. With a hint, the first box to fix has the
+    focus.
     """
     activity = access.activity
     requested = opened_class_sheet(services, access, number, scale)
@@ -71,8 +67,9 @@ def show_class_sheet(
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Merge what was typed into the stored draft; return what is stored and its drawing; nothing is marked.
 
-    There is no drawing under exam conditions, nor while more than MAX_BUSY_WHEN_DRAWN threads are busy or another save
-    is drawn: then the page asks for it later, so that answers come first. 409 unless the activity accepts work.
+    There is no drawing while the rules give no help, as in an exam. While more than MAX_BUSY_WHEN_DRAWN threads are
+    busy or another save is drawn, there is none either, so that answers come first: the header X-Drawing has the page
+    ask for it later, if the worksheet shows drawings. 409 unless the activity accepts work, 404 if it has fewer sheets.
     """
     is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
@@ -96,9 +93,9 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
 def take_class_product(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Put the shape of a result, worked out in an exhibit, into its boxes, and go back to the sheet.
+    """Save the shape of a result that was worked out in an exhibit, as a form sends it, and go back to the sheet.
 
-    409 unless the activity accepts work. Once no attempt is left, nothing is changed.
+    409 unless the activity accepts work. Once no attempt is left, nothing is saved.
     """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     require_open(requested.access)
@@ -112,7 +109,7 @@ def take_class_product(
 def check_class_sheet(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Mark the sheet: see sheet_actions.check. 409 unless the activity is open and its feedback is immediate."""
+    """Mark the sheet: see sheet_actions.check and `_act`. 409 unless work is accepted and feedback is immediate."""
     return _act(sheet_actions.check, request, services, form, activity_id, number)
 
 
@@ -121,7 +118,7 @@ def check_class_sheet(
 def show_class_sheet_hint(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Show a hint of the level that the form asks for: see sheet_actions.hint. 409 where there is none to have."""
+    """Show a hint of the level that the form asks for: see sheet_actions.hint and `_act`. 409 where there is none."""
     return _act(sheet_actions.hint, request, services, form, activity_id, number)
 
 
@@ -130,16 +127,17 @@ def show_class_sheet_hint(
 def hand_in_class_sheet(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Hand the sheet in: see sheet_actions.hand_in. 409 unless the activity is open."""
+    """Hand the sheet in: see sheet_actions.hand_in and `_act`. 409 unless the activity accepts work."""
     return _act(sheet_actions.hand_in, request, services, form, activity_id, number)
 
 
 def _act(
     action: Action, request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> Response:
-    """The sheet after a button was pressed: its form for htmx, else a redirect to the page.
+    """Do what a button asks for and store it; the sheet's form for htmx, else a redirect to the sheet's page.
 
-    The address it leads to has what was pressed, so that a reload shows the same and sends nothing again.
+    The address of the redirect has the result or the hint's level, and the scale unless it is "root", so that a reload
+    shows the same and sends nothing again. A refused action gets what `raise_refusal` says.
     """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     outcome, requested = requested.done(action)

@@ -23,14 +23,7 @@ from app.sheets.variant import Variant
 from app.store import Attempt
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.shared.activity_steps import (
-    ClosingNotice,
-    NextStep,
-    Step,
-    activity_steps,
-    closing_notice,
-    next_step,
-)
+from app.web.shared.activity_steps import ClosingNotice, NextStep, Step, activity_steps, closing_notice, next_step
 from app.web.shared.example_view import ExampleRequest
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.services import Services
@@ -89,8 +82,8 @@ def make_class_sheet_page(
     Marks are those of the last attempt, if they may be seen: without nudges and diagnosis while the rules give no help,
     and of the corrected sheet if a regrade gave them. Answers are shown once the activity has closed. Drawings,
     reasons, hints, examples, explanations and the run are there as far as the rules and the worksheet allow them. Rows
-    come one at a time only where students can check freely. A preview has no run, and offers misconceptions to fill it
-    in by.
+    come one at a time only where students can check freely. A preview has no run, exhibits or autosave, and offers
+    misconceptions to fill it in by. `hinted` is a hint to show, which points at its boxes. Each page has a new form id.
     """
     access, variant, answers, key = requested.access, requested.variant, requested.answers, requested.sheet.key
     rules, work = requested.rules, requested.work
@@ -127,6 +120,7 @@ def make_class_sheet_page(
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
     notice, has_example = _notice(requested, marked), may_see_example(variant, rules)
+    address = url_for("show_class_sheet", activity_id=requested.activity.id, number=requested.number)
     return ClassSheetPage(
         access=access,
         closing=closing_notice(services.store, access),
@@ -143,7 +137,7 @@ def make_class_sheet_page(
             "promise": sheet_promise(requested.activity, requested.number),
             "sheet": key.sheet_key,
         },
-        autosave_key="" if access.is_preview else f"{_address(requested)} {access.student.id} {key.sheet_key}",
+        autosave_key="" if access.is_preview else f"{address} {access.student.id} {key.sheet_key}",
         shows_score=report is not None,
         remark=_remark(last) if last and not report and not notice else "",
         slide_query={"activity": requested.activity.id, "number": requested.number},
@@ -184,20 +178,17 @@ def make_class_sheet_page(
 
 
 def as_it_counts(requested: ClassSheetRequest) -> ClassSheetRequest:
-    """Once the activity has closed, the sheet with the answers of the last attempt, which may not be those of the last
-    save.
+    """Once the activity has closed, the sheet with the answers of the last attempt in place of those last saved.
 
-    Unchanged before, and if the last attempt answers other sizes.
+    Unchanged before that, without an attempt, and if the last attempt answers other sizes.
     """
     last = requested.work.last if requested.rules.shows_answers else None
     return requested if last is None or requested.work.has_other_numbers else replace(requested, typed=last.answers)
 
 
 def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locked: bool, can_hand_in: bool) -> Primary:
-    """The button to press next: "next" once handed in; "check" until all is right, if a check shows marks; then
-    "hand-in".
-
-    Empty if there is nothing to press.
+    """The button to press next: "next" once the last attempt is handed in; "check" until its report is all right, if a
+    check shows marks and the boxes are not `locked`; else "hand-in" if that is possible, or "".
     """
     if last is not None and last.handed_in:
         return "next"
@@ -207,7 +198,10 @@ def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locke
 
 
 def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -> Hint | None:
-    """A hint of that level on the last attempt; None if there is none to give."""
+    """A hint of that level, the first one for text that is no level, on the stored marks of the last attempt.
+
+    None if activity or worksheet give no hints now, the marks may not be seen, or there is nothing to hint at.
+    """
     last = requested.work.last if can_hint(requested.variant, requested.work, requested.rules) else None
     return write_hint(*_stored_report(services, requested, last), read_hint_level(level)) if last else None
 
@@ -215,8 +209,8 @@ def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
     """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help.
 
-    Sizes have names, and figures explain themselves after an attempt, only if a check shows marks; mismatches are told
-    as the rules allow.
+    Only if a check shows marks do sizes have names and, after an attempt, figures explanations. Mismatches are drawn as
+    `Rules.shows_mismatches` says.
     """
     rules = requested.rules
     if not rules.gives_help:
@@ -232,10 +226,10 @@ def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | Non
 
 
 def raise_refusal(request: Request, services: Services, requested: ClassSheetRequest, outcome: Outcome) -> Response:
-    """The sheet as typed, with the reason why a button did nothing (409).
+    """The sheet as typed, with the reason why a button did nothing (409), for the refused `outcome`.
 
-    It raises the 409 instead for htmx, before the activity opens, and for a check or hint that the rules refuse: the
-    page that the script is on still has what was typed.
+    It raises the 409 instead for a check or hint that the rules refuse, for htmx, whose page still has what was typed,
+    and before the activity opens.
     """
     if outcome.result == "marks-later":
         raise HTTPException(409, _("In this activity, marks are shown after you hand in."))
@@ -252,9 +246,11 @@ def raise_refusal(request: Request, services: Services, requested: ClassSheetReq
 
 
 def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
-    """The page with the sentence about the result of an action, and the button to press next.
+    """The page with a sentence about the result of an action: "empty", "new-rules", "handed-in" and so on.
 
-    After "checked", the first box to fix has the focus instead. Other results leave the page unchanged.
+    After "checked", the first box to fix has the focus instead. "empty" asks whether to hand in anyway, hides the
+    score, and is ignored if no box is empty; "handed-in" is ignored if the last attempt is not. Other results leave the
+    page unchanged, too: they may come from an address.
     """
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
@@ -279,16 +275,16 @@ def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) 
 
 
 def _remark(last: Attempt) -> str:
-    """That an attempt whose marks are not shown was handed in or auto-submitted; empty for one only checked."""
+    """The sentence that an attempt was handed in or auto-submitted; empty for one that was only checked."""
     if not last.handed_in:
         return ""
     return _("Auto-submitted at closing.") if last.auto_submitted else _("Handed in.")
 
 
 def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
-    """What a student should know about the marks: they are for other numbers on paper, or another version of the sheet.
+    """What a student should know: that the marks are for other numbers on paper, or another sheet, `marked`.
 
-    Empty if the marks are those of the sheet on this page.
+    `marked` is the version of the sheet that gave the marks. Empty if it is that of this page.
     """
     if requested.work.has_other_numbers:
         return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
@@ -300,7 +296,10 @@ def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
 
 
 def _stored_report(services: Services, requested: ClassSheetRequest, attempt: Attempt) -> tuple[Variant, Report]:
-    """The version of the sheet that gave an attempt's stored marks, and the marks as a report."""
+    """The version of the sheet that gave an attempt's stored marks, and the marks as a report.
+
+    For the last attempt, if this request has just graded it, the sheet as it is and that report.
+    """
     if attempt is requested.work.last and requested.work.report:  # just graded
         return requested.variant, requested.work.report
     item = requested.activity.content.items[requested.number - 1]
@@ -308,10 +307,10 @@ def _stored_report(services: Services, requested: ClassSheetRequest, attempt: At
 
 
 def _explanation(services: Services, requested: ClassSheetRequest) -> Explanation | None:
-    """The misconception explained by the newest attempt on this sheet that allows it; None without one.
+    """The explanation of the misconception in the newest attempt that has one to explain; None without one.
 
-    Only the last MAX_ATTEMPTS_EXPLAINED are looked at. It shows answers, so it is for a sheet that is all right, or
-    whose answers are shown.
+    Only the last MAX_ATTEMPTS_EXPLAINED are looked at, without those that answer other numbers. It shows answers, so it
+    is for a sheet that is all right, or whose answers are shown.
     """
     for attempt in requested.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not requested.work.answers_other_numbers(attempt):
@@ -326,8 +325,8 @@ def class_example(
 ) -> ExampleRequest:
     """What example is asked for of a student's sheet `number`, from 1; its model is none that the activity asks about.
 
-    404 while the rules give no examples: before the activity opens, in an exam, and where there are no hints or no
-    examples with them, until the answers are shown.
+    404 before the activity opens and while `may_see_example` says no, as in an exam until the answers are shown. `kind`
+    and `seed` are passed on as they are in the address.
     """
     if access.phase == "waiting" or not may_see_example(variant, access.rules):
         raise HTTPException(404)
@@ -338,7 +337,3 @@ def class_example(
     return ExampleRequest(
         variant, models, kind, seed, links.sheet(number), lambda kind, seed: links.sheet_like(number, kind, seed=seed)
     )
-
-
-def _address(requested: ClassSheetRequest) -> str:
-    return url_for("show_class_sheet", activity_id=requested.activity.id, number=requested.number)

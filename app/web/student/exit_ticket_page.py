@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
     """The exit ticket, or that it has been handed in; the student counts as present from now on.
 
-    Before the activity opens, a redirect to its own page; 404 if it has no exit ticket.
+    Before the activity opens, a redirect to its overview instead; else 404 if it has no exit ticket.
     """
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
@@ -40,9 +40,10 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student changes nothing.
 
-    In this order: before the activity opens, a redirect to its own page; then the ticket as typed, with 409 if the
-    activity does not accept work, 422 if its page asked or promised something else, 422 if the answers do not suffice.
-    Answers are stored without the student if the activity's tickets are anonymous.
+    In this order: before the activity opens, a redirect to its overview; 404 without an exit ticket; then the ticket as
+    typed, with 409 if the activity does not accept work and, for a first ticket, 422 if its page asked or promised
+    something else than now, 422 if the answers do not suffice. Answers are stored without the student if the activity's
+    tickets are anonymous. The student counts as present.
     """
     activity, form_id = access.activity, read_form_id(form)
     if access.phase == "waiting":
@@ -66,7 +67,7 @@ def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep
 
 
 def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
-    """The ticket as typed, with what it asks and promises now, and answers to questions it no longer asks (422)."""
+    """The ticket as typed, with what it asks and promises now, and the texts for questions it no longer asks (422)."""
     problem = _("Your teacher has changed this ticket, so nothing was handed in. Read it again before you hand it in.")
     asked = {f"answer-{question.key}" for question in page.ticket.questions}
     others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]

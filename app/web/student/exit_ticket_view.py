@@ -12,7 +12,7 @@ from fastapi import HTTPException
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.promises import ticket_promise
 from app.classes.ticket_answers import Typed
-from app.sheets.exit_tickets import Ticket, TicketQuestion, picking_rule
+from app.sheets.exit_tickets import Ticket, picking_rule
 from app.store import Store
 from app.store.exit_tickets import MIN_MIXED
 from app.web.shared.activity_steps import (
@@ -68,10 +68,12 @@ def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_i
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """What a form holds for each question: the choices, or the text; an empty tuple if it was left blank."""
-    return {question.key: _typed_answer(form, question) for question in ticket.questions}
+    """What a form holds for each question, by its key: the choices, or the text; an empty tuple if it was left blank.
 
-
-def _typed_answer(form: FormReader, question: TicketQuestion) -> tuple[str, ...]:
-    name = f"answer-{question.key}"
-    return tuple(filter(None, form.all(name) if question.choices else (form.multi_line(name),)))
+    The choices are not checked.
+    """
+    typed = dict[str, tuple[str, ...]]()
+    for question in ticket.questions:
+        name = f"answer-{question.key}"
+        typed[question.key] = tuple(filter(None, form.all(name) if question.choices else (form.multi_line(name),)))
+    return typed

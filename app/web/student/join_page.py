@@ -76,8 +76,8 @@ class SuggestedNamesPage:
 class _NameRefusedError(Exception):
     """A student cannot join under this name yet; the message is a sentence for them, empty where only a choice is left.
 
-    `choice` says what to ask for, and `asks_new` whether to ask if the name is that of somebody who is not on the
-    roster. With `seconds`, no new name is taken before they are over.
+    `choice` says what to ask for, nothing by default, and `asks_new` whether to ask if the name is that of somebody who
+    is not on the roster. `seconds` is above 0 if no new name is accepted before they are over.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ def show_join_form() -> Response:
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Redirect to the names of the activity with that code; an unknown code gets the form with a sentence (404).
 
-    An unknown code counts as a failure of the network; after too many, 429.
+    An unknown code counts as a failure of the client's network; after too many of these, it gets 429 instead.
     """
     typed = form.single_line("code", MAX_CODE)
     joinable = _find_by_code(request, services.store, services.limits, typed)
@@ -113,9 +113,8 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
     """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them.
 
-    Somebody who is in the class already gets it, too.
-
-    An unknown code leads to the form for the code (404) and counts as a failure of the network.
+    Somebody who is in the class already gets it, too, with the offer to stay who they are. An unknown code leads to the
+    form for the code (404) and counts as a failure of the network; after too many, 429.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -126,7 +125,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """A few names on the roster that begin like the typed one, as buttons; none for short ones: see `suggested_names`.
+    """A few names on the roster that begin like `name`, as buttons; none for a short one: see `suggested_names`.
 
     None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
     leads to the form for the code (404).
@@ -148,10 +147,10 @@ def join_activity(
     """Enrol this browser under the picked or typed name, count the student as present, and redirect (303).
 
     A name that is not on the roster becomes a new student, at once or, if it resembles one there, when the form says
-    so. The redirect goes to the resume code if one was issued, else to the activity; the same form sent twice enrols
-    one student. A missing or taken name, or one that several or similar students have, shows the form again with a
-    question or reason (422), and so does a new name when the network has brought too many (429, with Retry-After). An
-    unknown join code leads to the form for the code (404).
+    so. The redirect goes to the resume code if one was issued, else to the activity, and sets the visitor's cookies;
+    the same form sent twice enrols one student. A missing or taken name, or one that several or similar students have,
+    shows the form as typed with a question or reason (422), and so does a new name when the network has brought too
+    many (429, with Retry-After). An unknown join code leads to the form for the code (404).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -159,7 +158,7 @@ def join_activity(
     activity, course = joinable
     secret = FormSecret.of(form)
     try:
-        owner, _student, resume_code = _enrol(request, services, joinable, visitor, form, secret)
+        owner, resume_code = _enrol(request, services, joinable, visitor, form, secret)
     except _NameRefusedError as problem:
         typed = replace(
             _name_page(services.store, activity, course, visitor),
@@ -187,10 +186,9 @@ def join_activity(
 @router.get("/join/{code}/joined")
 @in_threads("class")
 def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """The resume code of the student who has just joined in this browser; other browsers are redirected to the
-    activity.
+    """The resume code of the student who has just joined in this browser, as long as its cookie holds the code.
 
-    An unknown join code leads to the form for the code (404).
+    Other browsers are redirected to the activity. An unknown join code leads to the form for the code (404).
     """
     joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
     if joinable is None:
@@ -215,10 +213,10 @@ def show_resume_form() -> Response:
 @router.post("/resume")
 @in_threads("class")
 def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep) -> Response:
-    """Enrol this browser as the student with that resume code, and redirect to the page of all their courses.
+    """Enrol this browser as the student with that resume code, and redirect to the page of all its courses.
 
-    An unknown code gets the form with a sentence (422), stores nothing, and counts as a failure of the network; after
-    too many, 429.
+    A browser without a visitor becomes one, and gets the cookies. An unknown code gets the form with a sentence (422),
+    stores nothing, and counts as a failure of the network; after too many, 429.
     """
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
     student = services.store.roster.find_by_resume_code(typed)
@@ -241,8 +239,9 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
 def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str) -> tuple[Activity, Course] | None:
     """The activity with that join code, however it is typed, and its course; None for an unknown code.
 
-    Drafts and archived courses count as unknown. An unknown code counts as a failure of the client's network; after too
-    many it raises TooManyGuessesError, while a right code still works: a whole class may share one address.
+    Case, spaces and hyphens don't matter. Drafts and archived courses count as unknown. An unknown code counts as a
+    failure of the client's network; after too many it raises TooManyGuessesError, while a right code still works: a
+    whole class may share one address.
     """
     joinable = store.activities.by_code(typed) if normalised_code(typed) else None
     if joinable is None:
@@ -253,7 +252,10 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
 
 
 def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
-    """Whether names on a course's roster may be suggested to this network once more; counts the request if so."""
+    """Whether names on a course's roster may be suggested to this network once more; counts the request if so.
+
+    How often is the limit "names" of `limits`, counted by network and course.
+    """
     key = f"{network} {course.id}"
     try:
         limits.check("names", key)
@@ -264,7 +266,7 @@ def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
 
 
 def _no_such_code(typed: str) -> Response:
-    """The form for the join code with a sentence (404)."""
+    """The form for the join code with a sentence, and the first 12 characters of the typed code, normalised (404)."""
     code = normalised_code(typed)[:12]
     problem = _("No class has the code “{code}”. Codes have {length} letters; check yours and try again.").format(
         code=code, length=JOIN_CODE_LENGTH
@@ -273,7 +275,10 @@ def _no_such_code(typed: str) -> Response:
 
 
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
-    """The page of names with nothing typed and a new secret."""
+    """The page of names with nothing typed, a new secret, and the student that the visitor is in this course, if any.
+
+    It has the names that nobody has claimed if the activity lists them.
+    """
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
     names = store.roster.unclaimed_names(course) if activity.policies.names_listed else ()
     return NamePage(activity, course, enrolled, _has_closed(store, activity), names, FormSecret.new().secret)
@@ -287,7 +292,7 @@ def _has_closed(store: Store, activity: Activity) -> bool:
 def _typed_name(form: FormReader) -> str:
     """The name in the form: the suggested one that was pressed, else the typed one, else the one picked from the list.
 
-    A form that says `new` leaves out suggestions.
+    If the form says `new`, a suggestion does not count. Empty without a name.
     """
     fields = ("name", "picked") if form.raw("new") else ("suggested", "name", "picked")
     return next(filter(None, (form.single_line(field, MAX_NAME) for field in fields)), "")
@@ -300,12 +305,12 @@ def _enrol(
     visitor: Visitor | None,
     form: FormReader,
     secret: FormSecret,
-) -> tuple[Visitor, Student, str]:
+) -> tuple[Visitor, str]:
     """Enrol this browser under the name of the form, and count the student as present, in one transaction.
 
-    Returns the visitor, who is added if None is given; the student; and their resume code, empty if they keep the one
-    they have. The secret decides the new visitor's token and the code, so that the same form sent twice is one student.
-    Raises _NameRefusedError, and stores nothing.
+    Returns the visitor, who is added if None is given, and the student's resume code, empty if they keep the one they
+    have. The secret decides the new visitor's token and the code, so that the same form sent twice is one student.
+    Raises _NameRefusedError as `_join_under_name` does; then nothing is stored.
     """
     (activity, course), network = joinable, client_network(request)
     typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
@@ -314,18 +319,19 @@ def _enrol(
         owner = visitor or services.store.add_visitor(secret.token)
         student, code = _join_under_name(services, course, form, owner, secret.code(typed), network)
         services.store.classwork.arrive(activity.id, student.id)
-        return owner, student, code
+        return owner, code
 
 
 def _join_under_name(
     services: Services, course: Course, form: FormReader, visitor: Visitor, code: str, network: str
 ) -> tuple[Student, str]:
-    """Enrol the visitor under the name of the form: the student, and their resume code, empty if it stays as it was.
+    """Enrol the visitor under the name of the form: the student, and their resume code, "" if it stays as it was.
 
-    In this order: the student that this browser works as already, if asked to stay or if the same form was sent before;
-    a free name of the roster; a new student, if no name of the roster is similar or the form says that none of those is
-    meant. `code` becomes the resume code, unless they were asked to stay. Raises _NameRefusedError if the name is taken
-    or missing, something has to be asked, or the network has brought too many new names.
+    In this order: the student that this browser works as already, if the form says `stay` or was sent before; a free
+    name of the roster; a new student, if no name of the roster is similar or the form says `new`: none of them is
+    meant. `code` becomes the resume code, unless the form says `stay`. Raises _NameRefusedError if the name is missing,
+    the name needs a number, similar names have to be asked about, it is taken, or the network has brought too many new
+    names, the first of these that is so. Names on the roster are told only as often as `_may_see_names` allows.
     """
     roster, name = services.store.roster, _typed_name(form)
     current = roster.enrolled_student(visitor.id, course.id)

@@ -33,7 +33,10 @@ class LeavePage:
 @router.get("/mine/{student_id:int}/leave")
 @in_threads("class")
 def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment) -> Response:
-    """Ask whether to sign out, and whether the student has the resume code that is needed to come back."""
+    """Ask whether to sign out, and whether the student has the resume code that is needed to come back.
+
+    A new resume code that this browser was given minutes ago is shown.
+    """
     code = new_resume_code(request, store, access.enrolment.student)
     return render("student/leave.html", LeavePage(access.enrolment, code))
 
@@ -41,10 +44,11 @@ def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment)
 @router.post("/mine/{student_id:int}/leave")
 @in_threads("class")
 def leave_course(request: Request, store: StoreDep, access: BrowserEnrolment, form: FormDep) -> Response:
-    """End this browser's enrolment, so that somebody else can join in it; the student's work stays.
+    """End this browser's enrolment, so that somebody else can join in it, and go to its courses; the work stays.
 
-    The browser's cache and drafts are cleared, and with its last enrolment its visitor's cookies. If the form `wants` a
-    code, nothing ends: a new resume code replaces the old one, and a redirect to the form shows it.
+    The browser's cache and the cookie with a resume code are cleared, and with the last enrolment its visitor's
+    cookies; the page that follows drops its drafts. If the form's `wants` is "code", nothing ends: a new resume code
+    replaces the old one, and a redirect to the form shows it.
     """
     if form.raw("wants") == "code":
         student, mine = access.enrolment.student, url_for("show_my_work")

@@ -67,8 +67,9 @@ class MyWorkPage:
 def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, signed_out: str = "") -> Response:
     """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none.
 
-    After signing out (`signed_out` is "yes"), the page has the browser drop its drafts; a link on another site cannot
-    do that. A browser that is enrolled but has lost the cookie that says so to the header gets it again.
+    After signing out (`signed_out` is "yes"), the page has the browser drop its drafts, unless a link on another site
+    led here (Sec-Fetch-Site). A browser that is enrolled but lacks CLASS_COOKIE, by which the page's header knows
+    students, gets it again.
     """
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
@@ -90,9 +91,10 @@ def renew_resume_code(request: Request, store: StoreDep, access: BrowserEnrolmen
 
 
 def _course_section(request: Request, store: Store, enrolment: Enrolment) -> CourseSection:
-    """A course with its activities, newest first: those the student has opened, and those they have not.
+    """A course with its activities, newest first: those the student has opened (`done`), and those they have not.
 
-    Left out are drafts, and closed activities that they never opened. A resume code from minutes ago is shown.
+    Left out are drafts, and closing or closed activities that they never opened. A resume code that this browser was
+    given minutes ago is shown.
     """
     student = enrolment.student
     attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
@@ -112,36 +114,29 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> Cou
 
 
 def _activity_line(
-    activity: Activity,
-    phase: Phase,
-    last: Mapping[_SheetId, Attempt],
-    drafts: Collection[_SheetId],
-    ticket_in: bool,
+    activity: Activity, phase: Phase, last: Mapping[_SheetId, Attempt], drafts: Collection[_SheetId], ticket_in: bool
 ) -> ActivityLine:
     """An activity with its phase and its sheets in order, each with what became of it; no sheets before it opens.
 
     `last` has the student's last attempts by activity id and sheet key, `drafts` the sheets they have typed on. A draft
     counts only where there is no attempt; an attempt's score is shown only if its marks are visible in this phase.
     """
-    if phase == "waiting":
-        return ActivityLine(activity, phase, (), ticket_in)
-    ids = ((activity.id, item.sheet_key) for item in activity.content.items)
-    lines = (
-        _sheet_line(activity, phase, title, last.get(sheet), sheet in drafts)
-        for sheet, title in zip(ids, worksheet_titles(activity.content), strict=True)
-    )
+    lines, items = list[SheetLine](), activity.content.items if phase != "waiting" else ()
+    for item, title in zip(items, worksheet_titles(activity.content), strict=False):
+        attempt, has_draft = last.get((activity.id, item.sheet_key)), (activity.id, item.sheet_key) in drafts
+        score = ""
+        if attempt and activity.policies.marks_visible(phase, attempt.handed_in):
+            score = _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of)
+        lines.append(SheetLine(title, _sheet_state(attempt, has_draft), score))
     return ActivityLine(activity, phase, tuple(lines), ticket_in)
 
 
-def _sheet_line(activity: Activity, phase: Phase, title: str, last: Attempt | None, has_draft: bool) -> SheetLine:
-    """A sheet with what became of it, and the last attempt's score if its marks are visible in this phase."""
-    visible = last is not None and activity.policies.marks_visible(phase, last.handed_in)
-    score = _("{score:g} of {total}").format(score=last.score, total=last.out_of) if last and visible else ""
-    return SheetLine(title, _sheet_state(last, has_draft), score)
-
-
 def _sheet_state(last: Attempt | None, has_draft: bool) -> str:
-    """What became of a sheet, in words, by its last attempt or, without one, whether there is a draft."""
+    """What became of a sheet, in words: 'handed in late'.
+
+    Without an attempt, whether there is a draft; else whether the last attempt was auto-submitted, only checked, handed
+    in late or handed in, the first of these that is so.
+    """
     if last is None:
         return _("saved, not handed in") if has_draft else _("not started")
     if last.auto_submitted:

@@ -44,10 +44,10 @@ class ActivityWork(SheetWork, Protocol):
 
 @dataclass(frozen=True)
 class ClassSheetRequest:
-    """One sheet of an activity as a student has it, their work on it, and what the form has sent.
+    """One sheet of an activity as a student has it, their work on it, and what a form has sent, if one was.
 
-    `typed` is what its boxes hold: for a form that was posted its texts, but for boxes that another device has
-    changed since; for a page that is only looked at, those of the last save.
+    `typed` are the texts of its boxes and open questions: those last saved; those that a form has sent; or, once an
+    action is done, those of its outcome, with boxes that another device has changed since.
     """
 
     access: StudentAccess
@@ -74,16 +74,19 @@ class ClassSheetRequest:
 
     @property
     def answers(self) -> Mapping[str, str]:
-        """The texts of the boxes, by blank, which are graded; `typed` also has the answers to open questions."""
+        """The texts of the boxes alone, which are graded; `typed` also has the answers to open questions."""
         return box_texts(self.variant, self.typed)
 
     @property
     def edits(self) -> Mapping[str, Edit] | None:
-        """Which boxes the form says are new in its tab."""
+        """Which boxes the form says are new in its tab; None without a form, and for one sent without script."""
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then."""
+        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then.
+
+        The boxes then hold the outcome's answers or, after a save, the stored draft. Only for a request with a form.
+        """
         assert self.sent is not None  # noqa: S101 - only a posted form leads here
         outcome, work = perform(action, self.variant, self.work, self.rules, self.sent)
         typed = work.draft.answers if work.draft and outcome.result == "saved" else outcome.answers
@@ -91,20 +94,20 @@ class ClassSheetRequest:
 
 
 def opened_class_sheet(services: Services, access: StudentAccess, number: int, scale: str) -> ClassSheetRequest:
-    """Sheet `number`, from 1, as last saved; 404 if the activity has fewer sheets."""
+    """Sheet `number`, from 1, as last saved, with empty boxes if it never was; 404 if the activity has fewer sheets."""
     work = class_work(services, access, number)
-    return ClassSheetRequest(
-        access, number, work.sheet, work, work.draft.answers if work.draft else {}, read_scale(scale)
-    )
+    typed = work.draft.answers if work.draft else {}
+    return ClassSheetRequest(access, number, work.sheet, work, typed, read_scale(scale))
 
 
 def posted_class_sheet(
     request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> ClassSheetRequest:
-    """The sheet that a student's form was sent from; 404 if the activity has fewer sheets.
+    """The sheet that a student's form was sent from, with what it has sent.
 
-    The form names the key of its sheet, by which one query reads the student, the activity and the work on the sheet. A
-    handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
+    404 if the activity has fewer sheets, and as for `student_access`. The form names the key of its sheet, by which one
+    query reads the student, the activity and the work on the sheet. A handler calls this itself: as dependencies, its
+    parts would run in a thread of the pool each, one after the other.
     """
     access = student_access(request, services, activity_id, form.single_line("sheet"))
     work = class_work(services, access, number)
@@ -114,7 +117,9 @@ def posted_class_sheet(
 def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
-    """The sheet with what a form has sent: its texts, which of them are new, and whether its page told other rules."""
+    """The sheet with what a form has sent: its texts, which of them are new, its request's id, whether its page told
+    other rules than those of now, and whether it asks about empty boxes.
+    """
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)
     sent = SentSheet(
@@ -128,7 +133,10 @@ def sent_class_sheet(
 
 
 def class_work(services: Services, access: StudentAccess, number: int) -> ClassWork:
-    """A student's work on sheet `number`, from 1; 404 if the activity has fewer sheets."""
+    """A student's work on sheet `number`, from 1; 404 if the activity has fewer sheets.
+
+    It is read unless `access` brings it. The sheet has the sizes of the draft, if there is one.
+    """
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     key = sheet_key_of(access.activity, access.student, number)
@@ -142,7 +150,7 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
 
 
 def require_open(access: StudentAccess) -> None:
-    """Raise the 409 of `not_open` if the activity accepts nothing: before it opens, and once the grace is over."""
+    """Raise the 409 of `not_open` if the activity accepts nothing: before it opens, and after closing and grace."""
     if not access.rules.accepts:
         raise not_open(access)
 
@@ -166,21 +174,22 @@ def promised_otherwise(form: FormReader, promise: str) -> bool:
 
 
 def read_form_id(form: FormReader) -> str:
-    """The id of the form, which its page was given; a new one if it is missing or malformed."""
+    """The field `form_id`, another one on each page that is loaded; a random id if it is missing or malformed."""
     text = form.raw("form_id")
     return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
 
 
 def request_id(form: FormReader, answers: Answers) -> str:
-    """The id of a request, which stays the same if the same form is sent again with the same answers."""
+    """The form's id and a hash of the answers: the same if the same form is sent again with the same answers."""
     text = json.dumps(answers, sort_keys=True)
     return f"{read_form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _charge_once(services: Services, student_id: int) -> Callable[[Answers], None]:
-    """What counts a request's attempt in what the student may store; BudgetSpentError after hundreds within an hour.
+    """A function that charges the student's storage budget for an attempt with the given answers, the first time only.
 
-    A request makes one attempt, which is counted once, however often it is done again because another came first.
+    It charges their bytes, at least BYTES_OF_ATTEMPT, and raises BudgetSpentError after hundreds of attempts within an
+    hour. A request makes one attempt, which may be tried again if another request comes first.
     """
     is_charged = False
 

@@ -52,7 +52,7 @@ class FormChoice:
     key: str
     title: str
     words: str
-    link: str  # to look at it; empty for what only the activity has still
+    link: str  # to look at it; empty for a library ticket, and for what only the activity still has
     chosen: bool = False
     is_found: bool = True  # by the search, if there is one
     is_anonymous: bool | None = None  # what a ticket proposes
@@ -60,7 +60,7 @@ class FormChoice:
 
 @dataclass(frozen=True)
 class ChoiceGroup:
-    """The worksheets or exit tickets under one heading; an empty one for those that need none."""
+    """The worksheets or exit tickets under one heading, which is empty for the library's tickets."""
 
     key: str  # "course", "mine", "library", or a topic's key
     heading: str
@@ -81,7 +81,7 @@ class WorksheetView:
     menu: ModelMenu
     default_model: str
     default_tokens: int
-    link: str  # to look at it as it is now; empty for one that only the activity has still
+    link: str  # to look at it as it is now; empty for one that only the activity still has
     remark: str  # on its length
     gives_line_away: bool  # in an exam, its repair would tell which line is wrong
     has_newer: bool  # it is defined otherwise now than students have it
@@ -130,7 +130,7 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form with the default policies.
+    """The form with the default policies and the library's first exit ticket.
 
     With `worksheet`, a key, that worksheet is chosen and its title is the activity's, if the teacher may use it.
     """
@@ -148,17 +148,18 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
     422 with the form as typed, and a sentence next to the first field that cannot be used. If a button only rearranges
     the form, or Enter was pressed in the search, the form comes back and nothing is stored.
     """
-    texts, course, state = _form_texts(form), access.course, _form_state(form)
+    texts = _form_texts(form)
     if _only_arranges(form):
         return _arrange_form(services, access, None, texts, form)
     try:
         materials = _materials(services, access)
         offer = Offer(_with_models(services, materials.library, texts), materials.tickets)
-        plan, content = read_activity_form(offer, course.time_zone, texts)
+        plan, content = read_activity_form(offer, access.course.time_zone, texts)
     except ActivityFormError as error:
-        return _refuse_form(services, access, None, texts, error, state)
+        page = _activity_form_page(services, access, None, texts, _form_state(form))
+        return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
     with services.store.transaction():
-        activity = services.store.activities.add(course, plan, content)
+        activity = services.store.activities.add(access.course, plan, content)
         services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
 
@@ -172,13 +173,12 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form, record it in the audit log, and go to the activity; 422 with the form as typed if a field cannot
-    be used.
+    """Save the form, record it in the audit log, and go to the activity; 422 as typed if a field cannot be used.
 
     If a button only rearranges the form, or Enter was pressed in the search, the form comes back and nothing is stored.
     A field that was left as the form showed it keeps its stored value, whoever has changed it since. Times that would
     open a closed activity again are refused (422) until the form confirms that. If the activity changes while this
-    runs, the form is merged with the new state and tried again.
+    runs, the form is merged with the new state and tried again; 404 if it is deleted.
 
     Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do newer
     versions, if the form asks for them. What students answered before stays with the revision they saw.
@@ -196,7 +196,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
         plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
         _check_reopening(activity, plan, state, store.now())
     except ActivityFormError as error:
-        return _refuse_form(services, access, activity, texts, error, state)
+        page = _activity_form_page(services, access, activity, texts, state)
+        return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
     revision = _save(store, access.teacher, activity, plan, content)
     if revision is None:
         current = store.activities.find(activity.id)
@@ -210,7 +211,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
 def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int | None:
     """Store plan and content in one transaction with an entry in the audit log, and return the revision's number.
 
-    None, and nothing is stored, if the stored activity is no longer `activity`.
+    The entry says whether there is a new revision. None, and nothing is stored, if somebody has changed or deleted the
+    stored activity, so that it no longer equals `activity`.
     """
     with store.transaction():
         if store.activities.locked(activity) != activity:
@@ -224,9 +226,10 @@ def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, conten
 
 
 def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:
-    """Raise ActivityFormError if the plan opens a closed activity again and the form does not confirm it.
+    """Raise ActivityFormError if the plan opens a closed activity again and the form does not confirm it (`reopens`).
 
-    An activity that is closing counts as closed, unless it was already closing when the form was opened.
+    An activity that has closed counts once students can see the answers: not while auto-submission is due. One that is
+    closing counts unless it was already closing when the form was opened; the plan must have it waiting or open.
     """
     after, phase = activity.changed(now, plan=plan), activity.phase(now)
     closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
@@ -243,7 +246,7 @@ def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: date
 def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) -> ActivityTexts:
     """The fields as typed; a field left as the form showed it gets the value that is stored now.
 
-    A form without the "shown." fields is taken as typed.
+    What the form showed is in its "shown." fields; a form without them is taken as typed.
     """
     typed, stored = _form_texts(form), texts_of(activity.plan, activity.content, access.course.time_zone)
     if form.optional("shown.title") is None:
@@ -264,10 +267,10 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    """The fields as single lines, a per cent sign cut from `follow_share`, and the ticked worksheets with model and
-    tokens.
+    """The form's fields as single lines, and its worksheets with their models and tokens, in order.
 
-    With the `prefix` "shown.", the fields as they were when the form was made.
+    A per cent sign is cut from `follow_share`. With the `prefix` "shown.", they are as they were when the form was
+    made.
     """
     fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
@@ -282,16 +285,24 @@ def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
 def _form_state(form: FormReader) -> FormState:
     """What a form holds besides its fields, such as the search and the phase shown; see FormState.
 
-    Of the imported models, whose keys are not checked, it has the first MAX_IMPORTED without repetitions.
+    Of the imported models, whose keys are not checked, it has the first MAX_IMPORTED without repetitions. The flags
+    are set by "yes" alone.
     """
-    imported = tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED]
-    new_ticket = form.raw("new_ticket") == "yes"
-    reopens, shown_phase = form.raw("reopens") == "yes", form.raw("shown.phase")
-    return FormState(imported, form.single_line("search"), form.all("corrected"), new_ticket, reopens, shown_phase)
+    return FormState(
+        tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED],
+        form.single_line("search"),
+        corrections=form.all("corrected"),
+        new_ticket=form.raw("new_ticket") == "yes",
+        reopens=form.raw("reopens") == "yes",
+        shown_phase=form.raw("shown.phase"),
+    )
 
 
 def _only_arranges(form: FormReader) -> bool:
-    """Whether the form is to be shown again and not saved: a button for that, or Enter in the field of the search."""
+    """Whether the form is to be shown again and not saved: a button for that, or Enter after the search was changed.
+
+    `searched` is the search that the form was made with.
+    """
     searched = form.raw("by") == "enter" and form.single_line("search") != form.single_line("searched")
     return bool(form.raw("arrange")) or searched
 
@@ -314,8 +325,9 @@ def _arrange_form(
     """The form as typed, after what the pressed button asks for; nothing is saved.
 
     "up KEY" and "down KEY" move a worksheet by one place, and a sentence says where it is now. Whatever the button, the
-    key or address in the field `import` adds an imported model to all menus; "import" adds a sentence if there is no
-    such model. Models that no longer exist, and those after the first MAX_IMPORTED, are dropped.
+    key of an imported model in the field `import`, or the address that ends with it, adds the model to all menus; the
+    button "import" adds a sentence if there is no such model. Models that no longer exist, and those after the first
+    MAX_IMPORTED, are dropped.
     """
     action, _space, key = form.raw("arrange").partition(" ")
     texts = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0))
@@ -333,7 +345,7 @@ def _arrange_form(
 
 
 def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
-    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if that is impossible."""
+    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if it can't be moved so far."""
     sheets = list(texts.worksheets)
     place = next((index for index, sheet in enumerate(sheets) if sheet.key == key), None)
     if place is None or not 0 <= place + steps < len(sheets):
@@ -347,19 +359,6 @@ def _place_in_words(page: ActivityFormPage, key: str) -> str:
     places = [(number, sheet.title) for number, sheet in enumerate(page.chosen, start=1) if sheet.texts.key == key]
     sentence = _("{title} is number {number} of {count}.")
     return "".join(sentence.format(title=title, number=number, count=len(page.chosen)) for number, title in places)
-
-
-def _refuse_form(
-    services: Services,
-    access: CourseAccess,
-    activity: Activity | None,
-    texts: ActivityTexts,
-    error: ActivityFormError,
-    state: FormState,
-) -> Response:
-    """The form with 422: everything typed still in it, and the error's sentence next to its field."""
-    page = _activity_form_page(services, access, activity, texts, state)
-    return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
 
 
 def _activity_form_page(
@@ -409,9 +408,10 @@ def _activity_form_page(
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets not chosen yet: the course's, the teacher's, the library's by topic; no empty groups.
+    """The worksheets that are not chosen in `texts`: the course's, the teacher's, the rest by topic; no empty groups.
 
-    The keys in `texts` are those chosen. What the search in `state` doesn't find stays, marked as not found.
+    The search in `state` looks at title, topic, default model and heading. What it doesn't find stays, marked as not
+    found.
     """
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
@@ -429,9 +429,10 @@ def _worksheet_groups(
 def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets in groups: the library's, the course's, the teacher's; a group without any is left out.
+    """The exit tickets in groups: the library's, the course's, the teacher's; no empty groups.
 
-    Tickets that the search does not find are in it, too, and marked as such; the chosen one always counts as found.
+    The search looks at title and heading. What it doesn't find stays, marked as not found; the chosen ticket counts as
+    found. Only the course's and the teacher's tickets have links.
     """
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}

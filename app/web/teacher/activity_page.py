@@ -18,7 +18,7 @@ from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
 from app.sheets.code_text import gives_line_away
-from app.store import Activity, AuditAction, Course, Phase, Store, Student
+from app.store import Activity, AuditAction, Course, Phase, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, whole_number
@@ -61,45 +61,41 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
-    """The overview without a notice; students and extra time only for editors, courses only for instructors."""
+    """The overview without a notice or problem.
+
+    The roster and who has extra time are there only for those who may edit. Only instructors get the courses to
+    duplicate it to: those that they may edit, the activity's first, then the newest. `telling` is empty if students can
+    check freely. The closing menu says how many students are working on a sheet.
+    """
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
     extra = store.activities.extra_times(activity.id) if access.can_edit else {}
+    courses = permissions.editable_courses(services, access.teacher) if access.role == "instructor" else ()
+    # Where students can check freely, the marks of a check tell which line is wrong, too.
+    items = () if activity.policies.checks_freely else activity.content.items
+    telling = (item for item in items if gives_line_away(worksheet_of(item)))
     return ActivityPage(
         access,
         access.phase,
         _join_link(request, services, activity),
         worksheet_titles(activity.content),
-        _telling_sheets(activity),
+        tuple(item.title for item in telling),
         len(store.classwork.attendance(activity.id)),
         students,
         tuple((student, extra[student.id]) for student in students if student.id in extra),
-        _courses_to_copy_to(store, access) if access.role == "instructor" else (),
+        tuple(sorted(courses, key=lambda course: course.id != access.course.id)),
         closing_menu(store, activity, access.now, working),
     )
 
 
-def _telling_sheets(activity: Activity) -> tuple[str, ...]:
-    """The titles of worksheets whose repair gives away the line that they also ask for; none with free checks."""
-    if activity.policies.checks_freely:
-        return ()
-    return tuple(item.title for item in activity.content.items if gives_line_away(worksheet_of(item)))
-
-
-def _courses_to_copy_to(store: Store, access: permissions.ActivityAccess) -> tuple[Course, ...]:
-    """The teacher's courses as an instructor, archived ones left out: the activity's first, then the newest."""
-    editable = (taught.course for taught in store.courses.taught_by(access.teacher) if taught.can_edit)
-    return tuple(sorted(editable, key=lambda course: course.id != access.course.id))
-
-
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Set the activity to open, record it in the audit log, and go to its overview; students can come in from its
-    opening time on.
+    """Set the activity to open, and go to its overview; students come in from its opening time on.
 
-    A draft is frozen again first, from the library and the teacher's materials as they are now; what no longer exists
-    stays as it was frozen when the draft was saved. A closing time in the past is dropped.
+    It is recorded in the audit log. A draft is frozen again first, from the library and the materials of the course and
+    the teacher as they are now; what no longer exists stays as it was frozen when the draft was saved. A closing time
+    that has passed, or that would have the activity closing now, is dropped.
     """
     store, activity = services.store, access.activity
     content = None
@@ -117,11 +113,11 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Close the activity in `minutes`, or in a few seconds if that is 0 or empty; all work stays. It can be undone
-    until then.
+    """Close the activity in `minutes`, in a few seconds if that is 0 or empty; until then it can be undone.
 
-    Recorded in the audit log if it closes. A draft, or an activity that has closed, stays as it is. One that is not
-    open yet closes at once. 422, and nothing is closed, for what is no number of minutes up to MAX_MINUTES.
+    All work stays. An activity that is not open yet closes at once. Nothing happens to a draft, or an activity that is
+    closing, has closed, or closes in those few seconds anyway; otherwise it is recorded in the audit log. 422, and
+    nothing is closed, for what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it was.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
@@ -138,10 +134,10 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Restore the times from before Close was pressed, and record it in the audit log; if it is too late, nothing
-    changes.
+    """Restore the times from before Close was pressed; if it is too late, nothing changes.
 
-    Back to the overview, which says that it was too late, or to the presenter view, which does not.
+    It is recorded in the audit log if it is done. Back to the overview, which says that it was too late, or to the
+    presenter view, which does not.
     """
     with store.transaction():
         undone = undo_last_close(store, access.activity)
@@ -160,11 +156,10 @@ def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: Form
 
 @router.post("/activities/{activity_id:int}/extra-time")
 def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set a student's extra minutes after the closing time, 0 for none; recorded in the audit log; back to the
-    overview.
+    """Set how many minutes longer the activity is open for a student, 0 for none, and record it in the audit log.
 
-    422 with the overview and a sentence if `minutes` is not a whole number up to MAX_MINUTES, or `student` is not on
-    the course's roster.
+    Redirects to the overview. 422 with the overview and a sentence if `minutes` is not a whole number up to
+    MAX_MINUTES, or `student` is not the id of a student on the course's roster.
     """
     minutes = whole_number(form.raw("minutes"), MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}
@@ -181,7 +176,7 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the activity's join address, as SVG."""
+    """The QR code of the activity's join address as SVG, black on white, with error correction level M."""
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)

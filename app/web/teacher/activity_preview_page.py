@@ -52,7 +52,7 @@ from app.web.student.class_sheet_view import (
     render_class_sheet,
 )
 from app.web.student.exit_ticket_view import make_ticket_page, read_ticket_form
-from app.web.student.sheet_request import ActivityWork, ClassSheetRequest, sent_class_sheet
+from app.web.student.sheet_request import ClassSheetRequest, sent_class_sheet
 
 router = APIRouter(include_in_schema=False)
 
@@ -70,11 +70,11 @@ class ActivityPreviewPage:
 
 
 def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> StudentAccess:
-    """The activity as it will be once open, for its course's staff, with example student `example`, from 1 to
-    MAX_EXAMPLES.
+    """The activity as it will be once open, for its course's staff, with the made-up student number `example`.
 
-    The nearest number is used, 1 for other text. A draft is shown with its worksheets and ticket as they are defined
-    now.
+    That is the nearest number from 1 to MAX_EXAMPLES, or 1 for other text; it is part of the student's name if each
+    student has other numbers. A draft is shown with its worksheets and ticket as they are defined now. Opening time,
+    past closing times and extra time don't count.
     """
     number = clamped_number(example, MAX_EXAMPLES)
     name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
@@ -90,7 +90,10 @@ Preview = Annotated[StudentAccess, Depends(preview_access)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """The list of sheets and the ticket; redirects to the only sheet without a ticket, to the ticket without sheets."""
+    """The list of sheets and the ticket.
+
+    Redirects to the sheet if there is one sheet and no ticket, and to the ticket if there are no sheets.
+    """
     content = access.activity.content
     if len(content.items) == 1 and content.ticket is None:
         return RedirectResponse(access.links.sheet(1), 303)
@@ -134,9 +137,9 @@ def press_in_preview(
     """The sheet after a button was pressed, as a student would get it; nothing is stored.
 
     `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
-    after the activity has closed, or "open", which goes back; "fill", which fills the sheet in by the misconception
-    that the form names, and checks it if a student could; else 404. A refused action gets the same answer as a
-    student's.
+    after the activity has closed, or "open", which goes back; "fill", which fills the sheet in by the form's
+    `misconception`, and checks it if a student could; else 404. A refused action gets the same answer as a student's.
+    The form of the page that is returned carries all attempts made so far; with "closed", those from before closing.
     """
     requested = _posted(services, access, form, number)
     held = form.single_line("misconception")
@@ -158,8 +161,10 @@ def press_in_preview(
         raise HTTPException(404)
     hinted = hint_on_last(services, requested, form.raw("hint")) if result == "hint" else None
     page = replace(page_after(requested, make_class_sheet_page(services, requested, hinted), result), held=held)
-    if made := _json_of(carried):
-        page = replace(page, hidden_fields={**page.hidden_fields, "carried": made})
+    # The attempts, oldest first, as the form carries them.
+    if attempts := [[dict(each.answers), each.handed_in] for each in reversed(carried.newest_attempts)]:
+        carried_json = json.dumps(attempts, separators=(",", ":"))
+        page = replace(page, hidden_fields={**page.hidden_fields, "carried": carried_json})
     return render_class_sheet(request, page)
 
 
@@ -171,7 +176,7 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in, though nothing is stored; 422 with the ticket if answers do not suffice."""
+    """What a student sees after handing in; nothing is stored. 422 with the ticket as typed for missing answers."""
     page = make_ticket_page(services.store, access, "", False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):
@@ -181,18 +186,22 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
-    """The activity as if opened, without a closing time that has passed; if `closed`, as if closed a while ago.
+    """The activity as if it were open at `now`, without an opening time or a closing time that has passed.
 
-    Extra time is left out, and answers that the teacher has shown are hidden again.
+    If `closed`, it is as if it had closed, its late window were over, and unfinished work had been auto-submitted. In
+    both cases extra time is left out, and answers that the teacher has shown are hidden again.
     """
     plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
     if closed:
         closes_at = now - timedelta(minutes=plan.policies.late_minutes) - 2 * GRACE
-    plan = replace(plan, opens_at=None, closes_at=closes_at)
-    submitted_at = now if closed else None
     return replace(
-        activity, state="open", plan=plan, longest_extra=0, answers_shown_at=None, auto_submitted_at=submitted_at
+        activity,
+        state="open",
+        plan=replace(plan, opens_at=None, closes_at=closes_at),
+        longest_extra=0,
+        answers_shown_at=None,
+        auto_submitted_at=now if closed else None,
     )
 
 
@@ -211,7 +220,10 @@ def _sheet(services: Services, access: StudentAccess, number: int) -> StudentShe
 
 
 def _posted(services: Services, access: StudentAccess, form: FormReader, number: int) -> ClassSheetRequest:
-    """The sheet that a form was sent from, with the attempts that the form carries, graded again."""
+    """The sheet that a form was sent from, with what it sent, and the attempts that it carries, graded again.
+
+    These attempts count as made a second ago.
+    """
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
     for answers, handed_in in _carried(form, access.activity, sheet):
@@ -222,7 +234,10 @@ def _posted(services: Services, access: StudentAccess, form: FormReader, number:
 
 
 def _filled_in(requested: ClassSheetRequest, misconception: str) -> ClassSheetRequest:
-    """The sheet as sent by somebody who holds the misconception; as it is for one that does not show on it."""
+    """The sheet as sent by somebody who holds the misconception: its texts in place of those in the same boxes.
+
+    Other texts stay; all do if the misconception does not show on this sheet.
+    """
     answers = {**requested.typed, **mistaken_texts(requested.variant).get(misconception, {})}
     sent = replace(requested.sent, answers=answers) if requested.sent else None
     return replace(requested, typed=answers, sent=sent)
@@ -233,7 +248,10 @@ def _example(services: Services, access: StudentAccess, number: int, kind: str, 
 
 
 def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
-    """The sheet after the activity has closed; what was typed is auto-submitted if the rules say so."""
+    """The sheet after the activity has closed, with what was typed auto-submitted where that of a student would be.
+
+    See `sheet_actions.auto_submit`; what was typed counts as in time.
+    """
     work, last, key, access = requested.work, requested.work.last, requested.sheet.key, requested.access
     typed = StudentDraft(key.student_id, key.sheet_key, requested.sheet.sizes, requested.typed, access.now)
     unfinished = UnfinishedWork(
@@ -249,18 +267,11 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
     return replace(requested, work=work.kept(outcome), access=access)
 
 
-def _json_of(work: ActivityWork) -> str:
-    """The attempts, oldest first, as the form carries them: each one's answers and whether it was handed in; "" for
-    none.
-    """
-    attempts = [[dict(each.answers), each.handed_in] for each in reversed(work.newest_attempts)]
-    return json.dumps(attempts, separators=(",", ":")) if attempts else ""
-
-
 def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
-    """The attempts that the form carries, oldest first; malformed ones are dropped, and what is no JSON gives none.
+    """The attempts that the form carries, oldest first, each as its answers and whether it was handed in.
 
-    Only the last ones stay: as many as the rules allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
+    Malformed ones are dropped, and what is no list in JSON gives none. Only the last ones stay: as many as the policies
+    allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
     """
     try:
         carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")
@@ -276,7 +287,10 @@ def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Seque
 
 
 def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:
-    """The text of every box and open question, cut to its length, "" if missing; other texts are dropped."""
+    """The text of every box and open question of the sheet, cut to what it may hold, "" if `texts` lacks it.
+
+    Texts under other names are dropped.
+    """
     boxes = {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in sheet.variant.blanks_by_name}
     questions = (question_name(question.key) for question in sheet.variant.worksheet.questions)
     return boxes | {name: str(texts.get(name, ""))[:MAX_ANSWER] for name in questions}

@@ -34,7 +34,10 @@ UNDO_OFFERED = timedelta(days=2)  # after an import
 
 @dataclass(frozen=True)
 class IdleNewcomers:
-    """Students who joined with the code and have done nothing; `names` are the first, and `newest` is an id."""
+    """Students who joined with the code and have done nothing: how many, the first names, and how many others.
+
+    `newest` is the highest of their ids.
+    """
 
     count: int
     names: tuple[str, ...]
@@ -69,8 +72,9 @@ class CoursePage:
 def show_course(request: Request, services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
     """A course's page for its staff, with a sentence for a known `done`, else about the students added or removed.
 
-    The counts of that sentence, and the page of the roster, come from the query. The link of an invitation to this
-    course is shown if the browser still holds the invitation's cookie and the visitor may edit the course.
+    The counts of that sentence, and the `page` of the roster, come from the query. The link of a new invitation to this
+    course, and the e-mail address it is for, are shown if the browser still holds the invitation's cookie and the
+    teacher may edit the course.
     """
     notices = {
         "restored": _("The course is restored."),
@@ -94,7 +98,7 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone; 422 with the page for an empty title or an unknown time zone."""
+    """Change title and time zone; 422 with the page as stored for an empty title or an unknown time zone."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
@@ -104,10 +108,10 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation, record it in the audit log, and redirect to the course, which shows its link; no e-mail is
-    sent.
+    """Make an invitation to the staff, record it in the audit log, and redirect to the course, which shows its link.
 
-    It is for an assistant unless the form says instructor. 422 with the page for what is no e-mail address.
+    No e-mail is sent. It makes its holder an assistant unless the form's `role` is "instructor". 422 with the page and
+    the address as typed for what is no e-mail address.
     """
     store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
     email = parse_email(typed)
@@ -124,10 +128,10 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff and record it in the audit log; 404 for somebody who is not on it, 409 with the page
-    for the last instructor.
+    """Take a teacher off the staff, record it in the audit log, and go back to the course.
 
-    Teachers who remove themselves go to their list of courses.
+    Teachers who remove themselves go to their list of courses instead. 404 for somebody who is not on the staff, 409
+    with the page for the last instructor, who stays.
     """
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
@@ -144,10 +148,10 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
 
 
 def _roster_notice(counts: Mapping[str, str]) -> str:
-    """The sentence about the students just added or removed, by the counts in the query; "" without "added" and
-    "removed".
+    """The sentence about the students just added, else those removed, by the counts in the query; "" without either.
 
-    A count that cannot be read is 0. "known" and "kept" are mentioned only above 0.
+    "known", those that were on the roster already, is mentioned with "added", and "kept" with "removed", if above 0. A
+    count that cannot be read, or above MAX_ROSTER_COUNT, is 0.
     """
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
@@ -155,9 +159,9 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
         sentence = _("Added: {added}. Already on the roster: {there}.") if known else _("Added: {added}.")
         return sentence.format(added=numbers["added"], there=known)
     if "removed" in counts:
-        retained = numbers.get("kept")
-        some = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")
-        return (some if retained else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=retained)
+        kept = numbers.get("kept")
+        sentence = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")
+        return (sentence if kept else _("Removed: {gone}.")).format(gone=numbers["removed"], kept=kept)
     return ""
 
 
@@ -171,7 +175,7 @@ def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
 
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
-    """The page of a course as it is now, with page `page` of its roster, and `texts` in the fields of those names.
+    """The course as it is now, with page `page` of its roster, and `texts` in the page's fields of those names.
 
     Only editors get the idle newcomers and the last import, which is left out once it is older than UNDO_OFFERED.
     """

@@ -37,7 +37,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class PracticeChoice:
-    """A topic or an own worksheet that can be practised."""
+    """A topic or a worksheet of the course that can be practised."""
 
     key: str
     name: str
@@ -48,7 +48,7 @@ class PracticeChoice:
 class StudentPractice:
     """How far a student is: the levels, how many sheets, how many of them were right, and the ideas.
 
-    `levels` and `ideas` are as on the student's own map, empty for a record that can no longer be read.
+    `levels` and `ideas` are as on the student's map of practice, empty for a record that can no longer be read.
     """
 
     name: str
@@ -79,7 +79,7 @@ class StudentPractice:
 
 @dataclass(frozen=True)
 class CourseLevel:
-    """One level of a course's practice: how many of its students have passed it, are on it, and missed something."""
+    """One level of a course's practice: how many students have passed it, are on it, and got something on it wrong."""
 
     name: str
     passed: int
@@ -102,7 +102,7 @@ class CoursePracticePage:
     """Everything that templates/teacher/course_practice.html shows."""
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
-    is_on: Annotated[bool, Doc("Whether the course has practice of its own.")]
+    is_on: Annotated[bool, Doc("Whether the course has practice.")]
     topics: Annotated[tuple[PracticeChoice, ...], Doc("The topics to draw sheets from.")]
     worksheets: Annotated[tuple[PracticeChoice, ...], Doc("The course's own worksheets to draw from.")]
     ideas: Annotated[tuple[CourseIdea, ...], Doc("The ideas that anybody has met.")]
@@ -129,10 +129,10 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 
 @router.post("/courses/{course_id:int}/practice")
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Save what is practised, or with `end` delete the practice and its students' progress; both are recorded in the
-    audit log.
+    """Save what is practised, or with `end` delete the practice and the students' progress in it.
 
-    Unknown topics and worksheets are ignored; 422 with the page if `_problem` has one.
+    Both are recorded in the audit log, and lead back to the page. Unknown topics and worksheets are ignored; 422 with
+    the page as ticked if `_problem` has a sentence.
     """
     store, course = services.store, access.course
     if form.raw("end"):
@@ -172,7 +172,10 @@ def _practice_page(
     practice: CoursePractice | None,
     typed: CoursePractice | None = None,
 ) -> CoursePracticePage:
-    """The page of a course that practises `practice`, or nothing; ticked are `typed`, else `practice`, else all."""
+    """The page of a course that practises `practice`, or nothing (None).
+
+    Ticked are the topics and worksheets of `typed`, else of `practice`, else all topics and no worksheet.
+    """
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
     topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
@@ -187,7 +190,7 @@ def _practice_page(
         tuple(topics),
         tuple(worksheets),
         tuple(_course_ideas(students)),
-        _course_levels(students),
+        tuple(_course_levels(students)),
         students,
         any(student.number for student in students),
         len(roster),
@@ -209,7 +212,7 @@ def _students(
 
 
 def _student(library: Library, student: Student, text: str) -> StudentPractice:
-    """How far one student is; a record that can no longer be read gives no levels, sheets or ideas."""
+    """How far a student with the record `text` is; one that can no longer be read gives no levels, sheets or ideas."""
     number, name = student.roster_key or "", student.name
     try:
         practice = Practice(library, read_record(text))
@@ -231,18 +234,12 @@ def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]
             yield CourseIdea(views[0].name, states["solid"], states["growing"], states["again"])
 
 
-def _course_levels(students: tuple[StudentPractice, ...]) -> tuple[CourseLevel, ...]:
-    """Each level, with how many students passed it, are on it, or missed something on it; none without records.
+def _course_levels(students: tuple[StudentPractice, ...]) -> Iterator[CourseLevel]:
+    """Each level, with how many students passed it, are on it, or got something on it wrong; none without records.
 
     Students whose record cannot be read do not count.
     """
-    by_level = zip(*(student.levels for student in students if student.levels), strict=True)
-    return tuple(
-        CourseLevel(
-            name=views[0].name,
-            passed=sum(view.state == "passed" for view in views),
-            here=sum(view.state == "current" for view in views),
-            missed=sum(bool(view.missed) for view in views),
-        )
-        for views in by_level
-    )
+    for views in zip(*(student.levels for student in students if student.levels), strict=True):
+        states = Counter(view.state for view in views)
+        missed = sum(bool(view.missed) for view in views)
+        yield CourseLevel(views[0].name, states["passed"], states["current"], missed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -49,13 +49,8 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
     title = " ".join(access.activity.plan.title.split())
     typed = form.single_line("title")
     if typed != title:
-        page = _delete_activity_page(store, access)
-        page = replace(
-            page,
-            typed=typed,
-            problem=_("That isn’t the title of this activity, so nothing was deleted. Type it exactly as shown above."),
-        )
-        return render("teacher/delete_activity.html", page, 422)
+        problem = _("That isn’t the title of this activity, so nothing was deleted. Type it exactly as shown above.")
+        return render("teacher/delete_activity.html", _delete_activity_page(store, access, typed, problem), 422)
     with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_DELETED, access.course, title):
         store.activities.delete(access.activity)
     return RedirectResponse(url_for("show_course", course_id=access.course.id, done="activity-deleted"), 303)
@@ -63,12 +58,12 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log, and
-    go to its form.
+    """Add a draft with the same content and rules, without date and times, to a course, and go to its form.
 
-    The form names the course; without one, it is the activity's, where " (copy)" is added to the title. The teacher
-    must be an instructor of both courses, and the one that gets the draft may not be archived. Other teachers'
-    materials are copied as they were frozen.
+    It is recorded in the audit log. The form's `course` is the id of the course; if it is empty, the draft goes to the
+    activity's. In the activity's course, the title gets " (copy)". The teacher must be an instructor of both courses,
+    and the one that gets the draft may not be archived: 404, 403 or 409, as of `require_editable_course`. Its
+    worksheets stay as they were frozen.
     """
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id
@@ -82,8 +77,10 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
     return RedirectResponse(url_for("show_activity_form", activity_id=copy.id), 303)
 
 
-def _delete_activity_page(store: Store, access: permissions.ActivityAccess) -> DeleteActivityPage:
+def _delete_activity_page(
+    store: Store, access: permissions.ActivityAccess, typed: str = "", problem: str = ""
+) -> DeleteActivityPage:
     """How many students came, how many attempts they made and how many exit tickets they handed in."""
     came = store.classwork.attendance(access.activity.id)
     attempts = store.grades.count_attempts(access.activity.id)
-    return DeleteActivityPage(access, len(came), attempts, sum(each.ticket_in for each in came))
+    return DeleteActivityPage(access, len(came), attempts, sum(each.ticket_in for each in came), typed, problem)

@@ -64,9 +64,10 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     """Show the marks of each line and what it would replace; with the button "store", store the lines that are ticked.
 
     A line's tick is its token, which changes with the line and with the student's attempts: such a line is shown again
-    instead. Storing is recorded in the audit log. 422 if some line is not clear, or if "store" finds new lines and no
-    valid tick. 422 before reading any line: in a draft, without a worksheet, without lines or with too many, and for a
-    code that names no sheet of the activity.
+    instead. Lines that were stored before are listed apart. The lines shown are ticked already, unless they are
+    doubtful, or were left after "store". Storing is recorded in the audit log. 422 if some line is not clear, or if
+    "store" finds new lines and no valid tick; ticked lines are stored all the same. 422 before reading any line: in
+    a draft, without a worksheet, without lines or with too many, and for a code that names no sheet of the activity.
     """
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed", MAX_WORK)
@@ -87,8 +88,8 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         )
         return render("teacher/enter_paper.html", replace(page, problem=problem), 422)
     clear, rejected = paper_import.read_lines(line for _, line in lines)
-    is_storing, ticked = form.raw("do") == "store", frozenset(form.all("line"))
-    new, already = [line for line in clear if not line.already_stored], [line for line in clear if line.already_stored]
+    is_storing, ticked = form.raw("do") == "store", form.all("line")
+    new = [line for line in clear if not line.already_stored]
     stored = [line for line in new if is_storing and line.token in ticked]
     if stored:
         log = services.store.audit_log
@@ -111,7 +112,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         read=tuple(left),
         ticked=frozenset(line.token for line in left if not (is_storing or line.is_doubtful)),
         unstored=len(rejected) + len(left),
-        already=tuple(already),
+        already=tuple(line for line in clear if line.already_stored),
         stored=tuple(stored),
     )
     return render("teacher/enter_paper.html", page, 422 if rejected or nothing_ticked else 200)
@@ -137,7 +138,8 @@ def _enter_paper_page(
 ) -> EnterPaperPage:
     """The form for worksheet `number`, from 1, and for each student of the course whether they have handed it in.
 
-    `number` 0, for an activity without worksheets, gives no title and no order of blanks.
+    `number` is 0 for an activity without worksheets: then there is no title and no order of blanks, and nobody has
+    handed anything in.
     """
     activity, store = access.activity, services.store
     titles = worksheet_titles(activity.content)

@@ -22,13 +22,13 @@ from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page
 from app.web.shared.permissions import EditableActivity, StaffActivity
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-MUDDIEST = "muddiest"  # the question whose answers come first, beside the misconceptions
+MUDDIEST = "muddiest"  # the question whose answers come first, next to the misconceptions
 MAX_SEARCH_LENGTH = 200  # characters
 TicketMark = Literal["starred", "follow_up", "hidden"]
 TICKET_MARKS: dict[str, TicketMark] = {"starred": "starred", "follow_up": "follow_up", "hidden": "hidden"}
@@ -44,10 +44,10 @@ class TicketGroupView:
 
 @dataclass(frozen=True)
 class TicketQuestionView:
-    """One question of the ticket: its choices, and those of its free texts that are on this page.
+    """One question of the ticket: its choices, and those of its free texts that are on this page of the list.
 
     `names` are those of the students who made each choice, where the ticket is not anonymous. `count` is how many
-    answers it has: of free texts those that are asked for, on all pages.
+    answers it has: all choices, and the free texts that match the filter, on all pages.
     """
 
     key: str
@@ -59,15 +59,35 @@ class TicketQuestionView:
 
 
 @dataclass(frozen=True)
+class TicketFilter:
+    """Which free texts to show: those with all words of `q` and with this mark; without a mark, all not hidden."""
+
+    q: str
+    mark: TicketMark | None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filter as the query of an address: `q` and `show`, each only if it is set."""
+        return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
+
+    def matches(self, group: TicketGroup) -> bool:
+        """Whether a group has the mark, or is not hidden if `mark` is None, and its text contains every word of `q`.
+
+        Case is ignored, and a word may be part of a longer one. A hidden group can match another mark.
+        """
+        is_marked = getattr(group, self.mark) if self.mark else not group.hidden
+        text = group.text.casefold()
+        return is_marked and all(word in text for word in self.q.casefold().split())
+
+
+@dataclass(frozen=True)
 class ExitTicketsPage:
     """Everything that templates/teacher/exit_tickets.html and _exit_tickets.html show."""
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]
     misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions of everybody's last attempts.")]
-    q: Annotated[str, Doc("The words that are searched for, empty for none.")]
-    mark: Annotated[TicketMark | None, Doc("The mark that shown answers have; None for all that are not hidden.")]
-    query: Annotated[dict[str, str], Doc("Both as the address's query has them.")]
+    wanted: Annotated[TicketFilter, Doc("The words that are searched for, and the mark that shown free texts have.")]
     total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
     pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
     held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
@@ -85,29 +105,10 @@ class ExitTicketFragment:
     query: Annotated[dict[str, str], Doc("What the list is filtered by, as the address's query has it.")]
 
 
-@dataclass(frozen=True)
-class TicketFilter:
-    """Which answers to show: those with all these words and with this mark; without a mark, all that are not hidden."""
-
-    q: str
-    mark: TicketMark | None
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The filter as the query of an address: `q` and `show`, each only if it is set."""
-        return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
-
-    def matches(self, group: TicketGroup) -> bool:
-        """Whether a group has the mark, or is not hidden if `mark` is None, and contains all words of `q`."""
-        is_marked = getattr(group, self.mark) if self.mark else not group.hidden
-        text = group.text.casefold()
-        return is_marked and all(word in text for word in self.q.casefold().split())
-
-
 def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
-    """The filter that an address asks for, from the first MAX_SEARCH_LENGTH characters of `q`.
+    """The filter that an address asks for: the first MAX_SEARCH_LENGTH characters of `q`, and the mark in `show`.
 
-    Unprintable characters are dropped; a `show` that is no mark means none.
+    Unprintable characters of `q` are dropped, and space around it. A `show` that is not in TICKET_MARKS means no mark.
     """
     words = "".join(char for char in q[:MAX_SEARCH_LENGTH] if char.isprintable()).strip()
     return TicketFilter(words, TICKET_MARKS.get(show))
@@ -120,8 +121,39 @@ TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 def show_exit_tickets(
     services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep, page: str = ""
 ) -> Response:
-    """The page of choices and free texts; see `_exit_tickets_page`."""
-    return render("teacher/exit_tickets.html", _exit_tickets_page(services, access, wanted, page))
+    """How often each choice was made, whatever the filter, and one page of the free texts that match it.
+
+    If the activity has closed, its waiting anonymous tickets are mixed first. The question MUDDIEST comes first,
+    questions of earlier revisions last. Free texts are grouped by question, equal ones together, starred ones first,
+    then the most frequent. Names are shown only for answers that are stored with a student, not anonymous ones. The
+    misconceptions are those that students' last attempts show.
+    """
+    activity, store = access.activity, services.store
+    store.exit_tickets.mix_closed(activity)
+    answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
+    names = names_with_numbers(store.roster.students(access.course))
+    asked = _asked_questions(store, activity, answers)
+    order = sorted(asked, key=lambda key: key != MUDDIEST)
+    groups = sorted(
+        filter(wanted.matches, group_answers(written_answers(asked, answers))),
+        key=lambda group: order.index(group.question),
+    )
+    listed, pager = cut_page(groups, page)
+    texts = [TicketGroupView(group, _names_of(group.answers, names)) for group in listed]
+    written = Counter(answer.question for group in groups for answer in group.answers)
+    words = misconception_words(services.library, store, activity)
+    totals = misconception_totals(words, activity_results(services.library, store, activity))
+    tickets = ExitTicketsPage(
+        access=access,
+        questions=tuple(_question_view(asked[key], answers, texts, written[key], names) for key in order),
+        misconceptions=tuple(total for total in totals if total.at_last),
+        wanted=wanted,
+        total=len(answers),
+        pager=pager,
+        held=held,
+        few=_too_few(store, activity, answers, held),
+    )
+    return render("teacher/exit_tickets.html", tickets)
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
@@ -133,10 +165,10 @@ def mark_exit_ticket(
     form: FormDep,
     answer_id: str,
 ) -> Response:
-    """Set one mark of an answer and all equal answers if the form's `on` is 'yes', else clear it.
+    """Set the form's `mark` of an answer and of all answers in its group if the form's `on` is 'yes', else clear it.
 
-    htmx gets the changed line; other requests are redirected to the list. 404 for an unknown mark, or an answer that
-    this activity lacks.
+    htmx gets the changed line, with names unless the answers are anonymous; other requests are redirected to the list
+    with the same filter. 404 for an unknown mark, or an answer that this activity lacks.
     """
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
     store, activity = services.store, access.activity
@@ -150,26 +182,14 @@ def mark_exit_ticket(
         return RedirectResponse(url_for("show_exit_tickets", activity_id=activity.id, **wanted.query), 303)
     changes: dict[str, Any] = {mark: is_set}
     marked = TicketGroup(tuple(replace(answer, **changes) for answer in groups[0].answers))
-    fragment = ExitTicketFragment(access, _group_view(store, access, marked), wanted.query)
-    return render("teacher/_exit_ticket.html", fragment)
-
-
-def _group_view(store: Store, access: permissions.ActivityAccess, group: TicketGroup) -> TicketGroupView:
-    """A group with the names of its students; the roster is read only if an answer has a student."""
-    has_names = any(answer.student_id for answer in group.answers)
-    return _with_names(group, _student_names(store, access) if has_names else {})
-
-
-def _student_names(store: Store, access: permissions.ActivityAccess) -> Mapping[int, str]:
-    return names_with_numbers(store.roster.students(access.course))
-
-
-def _with_names(group: TicketGroup, names: Mapping[int, str]) -> TicketGroupView:
-    """A group with those of its students' names that are known."""
-    return TicketGroupView(group, _names_of(group.answers, names))
+    has_names = any(answer.student_id for answer in marked.answers)
+    names = names_with_numbers(store.roster.students(access.course)) if has_names else {}
+    view = TicketGroupView(marked, _names_of(marked.answers, names))
+    return render("teacher/_exit_ticket.html", ExitTicketFragment(access, view, wanted.query))
 
 
 def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tuple[str, ...]:
+    """The names of the students who gave these answers, sorted; anonymous answers and unknown ids have none."""
     known = (names.get(answer.student_id or 0, "") for answer in answers)
     return tuple(sorted(name for name in known if name))
 
@@ -177,7 +197,7 @@ def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tupl
 def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:
     """The questions of the ticket by key, then questions of earlier revisions that still have answers, sorted by key.
 
-    An earlier question is as it was last asked; if no revision has it, its key is its text.
+    A removed question has the text of the last revision that asked it; if no revision has it, its key is its text.
     """
     ticket = frozen_ticket(activity.content)
     asked = {question.key: question for question in ticket.questions} if ticket else {}
@@ -192,60 +212,25 @@ def _question_view(
     question: TicketQuestion,
     answers: Sequence[TicketAnswer],
     texts: Sequence[TicketGroupView],
+    written: int,
     names: Mapping[int, str],
 ) -> TicketQuestionView:
     """A question with its choices, who made each, and those of the free `texts` that belong to it.
 
-    `count` is how many answers its choices have, 0 for a question without choices.
+    `count` is the number of `answers` that are choices it still offers, plus `written`, that of its free texts.
     """
     choices = choice_counts(question, answers)
     chosen_by = tuple(_names_of(choice.answers, names) for choice in choices)
     groups = tuple(view for view in texts if view.group.question == question.key)
-    return TicketQuestionView(question.key, question.text, choices, chosen_by, groups, choices[0].of if choices else 0)
-
-
-def _exit_tickets_page(
-    services: Services, access: permissions.ActivityAccess, wanted: TicketFilter, page: str = ""
-) -> ExitTicketsPage:
-    """How often each choice was made, whatever the filter, and one page of the free texts that match it.
-
-    The texts are sorted by question; within a question, equal texts are together, starred ones come first, then the
-    most frequent. The question MUDDIEST comes first, those of earlier revisions last. The misconceptions are those that
-    students' last attempts show. Names are left out for an anonymous ticket. Mixes the waiting anonymous tickets of a
-    closed activity first.
-    """
-    activity, store = access.activity, services.store
-    store.exit_tickets.mix_closed(activity)
-    answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
-    names, asked = _student_names(store, access), _asked_questions(store, activity, answers)
-    order = sorted(asked, key=lambda key: key != MUDDIEST)
-    groups = sorted(
-        filter(wanted.matches, group_answers(written_answers(asked, answers))),
-        key=lambda group: order.index(group.question),
-    )
-    shown, pager = cut_page(groups, page)
-    texts, written = [_with_names(group, names) for group in shown], Counter[str]()
-    for group in groups:
-        written[group.question] += len(group.answers)
-    views = [_question_view(asked[key], answers, texts, names) for key in order]
-    words = misconception_words(services.library, store, activity)
-    totals = misconception_totals(words, activity_results(services.library, store, activity))
-    return ExitTicketsPage(
-        access=access,
-        questions=tuple(replace(view, count=view.count + written[view.key]) for view in views),
-        misconceptions=tuple(total for total in totals if total.at_last),
-        q=wanted.q,
-        mark=wanted.mark,
-        query=wanted.query,
-        total=len(answers),
-        pager=pager,
-        held=held,
-        few=_too_few(store, activity, answers, held),
-    )
+    count = written + (choices[0].of if choices else 0)
+    return TicketQuestionView(question.key, question.text, choices, chosen_by, groups, count)
 
 
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """How many anonymous tickets are shown, if fewer than MIN_MIXED; 0 if enough are shown, or none."""
+    """How many anonymous tickets are shown, if fewer than MIN_MIXED; 0 if enough are shown, or none.
+
+    They are all tickets handed in, without those of students who are named in `answers` and those held back.
+    """
     if not held.others_shown:
         return 0
     handed_in = sum(arrival.ticket_in for arrival in store.classwork.attendance(activity.id))

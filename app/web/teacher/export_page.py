@@ -97,18 +97,16 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
         prefix = f"{prefix}-{_file_prefix(files.activities[0].plan.title, files.activities[0].id)}"
     store.audit_log.record(access.teacher, AuditAction.COURSE_EXPORTED, course, file_name)
     content = _write_file(files, file_name)
-    headers = {
-        "Content-Disposition": f'attachment; filename="{prefix}-{file_name}"',
-        "Cache-Control": "no-store",
-    }
+    headers = {"Content-Disposition": f'attachment; filename="{prefix}-{file_name}"', "Cache-Control": "no-store"}
     kind = "application/zip" if file_name == ZIP_FILE else "text/csv; charset=utf-8"
     return StreamingResponse(_pieces(content), headers=headers, media_type=kind)
 
 
 @router.post("/courses/{course_id:int}/archive")
 def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Archive the course: it can be read, and neither changed nor joined. Recorded in the audit log; leads to the list
-    of courses.
+    """Archive the course, record it in the audit log, and go to the list of courses.
+
+    An archived course can be read, but neither changed nor joined.
     """
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_ARCHIVED, access.course):
         store.courses.archive(access.course)
@@ -125,15 +123,13 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/copy")
 def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Copy the course under another title, its activities as drafts and without students, record it in the audit log,
-    and go to the copy.
+    """Copy the course with its materials, and its activities as drafts, but without students, under another title.
 
-    422 with the page for an empty title.
+    Records it in the audit log of the original, and goes to the copy. 422 with the page for an empty title.
     """
     title = form.single_line("title")
     if not title:
-        page = replace(_export_page(store, access), copy_problem=_("Enter a title."))
-        return render("teacher/export.html", page, 422)
+        return render("teacher/export.html", _export_page(store, access, copy_problem=_("Enter a title.")), 422)
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_COPIED, access.course):
         copy = copy_course(store, access.course, title, access.teacher)
     return RedirectResponse(url_for("show_course", course_id=copy.id, done="copied"), 303)
@@ -147,36 +143,25 @@ def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> R
     """
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
-        return render(
-            "teacher/export.html",
-            _export_page(
-                store,
-                access,
-                typed,
-                _("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above."),
-            ),
-            422,
-        )
+        problem = _("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above.")
+        return render("teacher/export.html", _export_page(store, access, typed=typed, problem=problem), 422)
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_DELETED, access.course):
         store.courses.delete(access.course)
     return RedirectResponse(url_for("list_courses", done="deleted"), 303)
 
 
-def _export_page(
-    store: Store, access: permissions.CourseAccess, typed: str = "", problem: str = "", page: str = ""
-) -> ExportPage:
-    """The export page as it is now, with `page` of the log; `typed` and `problem` belong to the form that deletes."""
+def _export_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> ExportPage:
+    """The export page as it is now, with page `page` of the log, and `texts` in the page's fields of those names."""
     without_number = sum(not student.roster_key for student in store.roster.students(access.course))
     lines, pager = cut_page(_log_lines(store, access.course), page)
-    held_back = store.exit_tickets.count_held(access.course)
-    return ExportPage(access, without_number, held_back, lines, pager, typed, problem)
+    return ExportPage(access, without_number, store.exit_tickets.count_held(access.course), lines, pager, **texts)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students, newest
-    first.
+    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students.
 
-    Times are in the course's time zone. Entries from before the course was made are left out: in an older database they
+    The newest come first. Times are in the course's time zone. Members of the staff have their name or else e-mail
+    address, others such as "teacher 7". Entries from before the course was made are left out: in an older database they
     may be about a deleted course that had the same id.
     """
     names: dict[ObjectKind, dict[int, str]] = {

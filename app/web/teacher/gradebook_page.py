@@ -47,10 +47,11 @@ def show_gradebook(
     q: str = "",
     page: str = "",
 ) -> Response:
-    """Students by activities, without drafts, which are listed apart.
+    """The points of every student in every activity with worksheets that is no draft; such drafts are listed apart.
 
-    `sort` is "name", "total" or an activity's id, `order` "up" or "down", `show` a key of GRADEBOOK_FILTERS; any other
-    value is ignored. `q` searches names.
+    `sort` is "name", "total" or the id of an activity in the gradebook, `order` "up" or "down", `show` a key of
+    GRADEBOOK_FILTERS; any other value is ignored. `q` searches names by its first MAX_NAME_SEARCH characters, without
+    unprintable ones. Links to this page carry those of the four that are set.
     """
     files = course_files(services.library, services.store, access.course)
     columns, students = files.gradebook_columns, tuple(files.students.values())
@@ -66,6 +67,5 @@ def show_gradebook(
     query |= {name: value for name, value in texts if value}
     drafts = tuple(activity for activity in files.activities if activity.state == "draft" and activity.content.items)
     return render(
-        "teacher/gradebook.html",
-        GradebookPage(access, columns, drafts, lines, pager, wanted, query, len(students)),
+        "teacher/gradebook.html", GradebookPage(access, columns, drafts, lines, pager, wanted, query, len(students))
     )

@@ -21,13 +21,7 @@ from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
-from app.web.teacher.live_view import (
-    ClassPage,
-    activity_words,
-    change_spotlight,
-    class_page,
-    is_news,
-)
+from app.web.teacher.live_view import ClassPage, activity_words, change_spotlight, class_page, is_news
 
 router = APIRouter(include_in_schema=False)
 
@@ -40,19 +34,6 @@ class StudentProgress:
     stage: Stage
     rows_right: int
     misconceptions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LivePage(ClassPage):
-    """Everything that templates/teacher/live.html and _live.html show."""
-
-    query: Annotated[dict[str, str], Doc("The part of the address's query that shows names, empty without names.")]
-    show: Annotated[str, Doc("The stage or misconception that students are filtered by, empty for everybody.")]
-    named: Annotated[bool, Doc("Whether names were asked for.")]
-    students: Annotated[
-        tuple[StudentProgress, ...], Doc("Everybody who came, by name; nobody unless names were asked for.")
-    ]
-    reloads: Annotated[bool, Doc("Whether the page loads itself again, for browsers without script.")]
 
 
 @dataclass(frozen=True)
@@ -83,12 +64,21 @@ class LiveView:
         return url_for("show_live", activity_id=self.access.activity.id, sheet=self.number, **self.query, **reload)
 
 
+@dataclass(frozen=True)
+class LivePage(ClassPage):
+    """Everything that templates/teacher/live.html and _live.html show."""
+
+    view: Annotated[LiveView, Doc("Which sheet is shown, whether with names, and of whom, and whether it reloads.")]
+    students: Annotated[tuple[StudentProgress, ...], Doc("Who came and is shown, in order; nobody without names.")]
+
+
 def live_view(
     access: StaffActivity, sheet: str = "", names: str = "", reload: str = "", sort: str = "", show: str = ""
 ) -> LiveView:
     """The view that a query asks for; `sheet` is the nearest number that exists, the first sheet for any other text.
 
-    Names are shown for `names` "yes", the page reloads for `reload` "yes", and `sort` "rows" sorts; other texts don't.
+    Names are shown for `names` "yes", the page reloads for `reload` "yes", and `sort` "rows" sorts by rows right; other
+    texts don't. `show` is only cut to the length of a misconception's key: text that means nothing lists nobody.
     """
     number = clamped_number(sheet, len(access.activity.content.items))
     order = "rows" if sort == "rows" else ""
@@ -126,17 +116,14 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view; with names, it lists the students on the roster who came or have work in it."""
+    """The page of a view; with names, it lists the students on the roster who came or have work in the activity."""
     shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
     came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)
     return LivePage(
         **vars(shown),
-        query=view.query,
-        show=view.show,
-        named=view.named,
+        view=view,
         students=_listed(words, view, shown.sheet, [student for student in students if student.id in came]),
-        reloads=view.reloads,
     )
 
 
@@ -145,15 +132,12 @@ def _listed(
 ) -> tuple[StudentProgress, ...]:
     """The lines of the students whom the view includes, in their order, or most right rows first if `sort` is "rows".
 
-    Without a sheet, everybody is listed.
+    Without a sheet, everybody is listed, with an empty progress.
     """
-    shown = [student for student in students if sheet is None or view.includes(sheet.progress[student.id])]
-    lines = [_student_progress(words, student, sheet) for student in shown]
+    lines = list[StudentProgress]()
+    for student in students:
+        progress = sheet.progress[student.id] if sheet else LiveProgress()
+        if sheet is None or view.includes(progress):
+            misconceptions = tuple(map(words.name, progress.misconceptions))
+            lines.append(StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions))
     return tuple(sorted(lines, key=lambda line: -line.rows_right) if view.sort == "rows" else lines)
-
-
-def _student_progress(words: MisconceptionWords, student: Student, sheet: SheetSnapshot | None) -> StudentProgress:
-    """How far one student is with the sheet; an empty progress if the activity has no sheet."""
-    progress = sheet.progress[student.id] if sheet else LiveProgress()
-    misconceptions = tuple(map(words.name, progress.misconceptions))
-    return StudentProgress(student.name, progress.stage, progress.rows_right, misconceptions)

@@ -22,23 +22,24 @@ from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
 from app.web.shared.urls import public_url, url_for
 
-# An earlier count than a page has seen comes from another process: as old as a snapshot that is shown may be, and more.
+# A count from before the one that a page has shown comes from another process; this is more than the greatest age of a
+# snapshot that is shown.
 MAX_BEHIND_S = 15.0
 
 
 @dataclass(frozen=True)
 class MisconceptionBar:
-    """A misconception that the class shows: its short name, how many students show it, and the bar in per cent."""
+    """A misconception that the class shows: its short name, how many students show it, and the bar's width."""
 
     key: str
     name: str
     count: int
-    width: float  # of the sheets that were begun
+    width: float  # the percentage of those who have begun the sheet
 
 
 @dataclass(frozen=True)
 class SpotlightView:
-    """The misconception that is explained to the class, with its drawing beside the true one where that is shown."""
+    """The misconception that is explained to the class, with its drawing next to the true one where that is shown."""
 
     key: str
     name: str
@@ -71,7 +72,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
-    spotlight = services.store.live.spotlight(activity.id)
+    spotlight, words = services.store.live.spotlight(activity.id), activity_words(services, activity)
     return ClassPage(
         access=access,
         phase=phase,
@@ -80,7 +81,12 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
         number=number,
         snapshot=snapshot,
         sheet=sheet,
-        misconceptions=_misconception_bars(activity_words(services, activity), sheet) if sheet else (),
+        misconceptions=tuple(
+            MisconceptionBar(key, words.name(key), count, round(100 * count / sheet.begun, 2))
+            for key, count in sheet.misconceptions
+        )
+        if sheet
+        else (),
         spotlight=_spotlight_view(services, activity, spotlight) if spotlight else None,
         version=_version(snapshot, phase, spotlight, activity.plan.closes_at),
     )
@@ -89,8 +95,9 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
 def is_news(page: ClassPage, seen: str) -> bool:
     """Whether a browser that shows the version `seen` of a page has to be sent this one.
 
-    That is so if it shows something else, unless it was counted earlier: the next request may have come to a process
-    that counted last some seconds ago. A version from more than MAX_BEHIND_S later has the time of another clock.
+    It has to if this page shows something else, unless its class was counted up to MAX_BEHIND_S seconds before that of
+    `seen`: then the request has come to a process whose last count is older. A greater difference is that of another
+    clock, and doesn't matter; nor does a `seen` without a readable time.
     """
     counted_at, _dash, shown = page.version.partition("-")
     seen_at, _dash, seen_shown = seen.partition("-")
@@ -99,15 +106,15 @@ def is_news(page: ClassPage, seen: str) -> bool:
 
 
 def activity_words(services: Services, activity: Activity) -> MisconceptionWords:
-    """What the activity's misconceptions are called, and how they are explained."""
+    """What the activity's misconceptions are called, and how they are explained, by its newest revision."""
     return misconception_words(services.library, services.store, activity)
 
 
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
     """Show the form's `misconception` for sheet `number` to the class, in place of any other; an empty one removes it.
 
-    `drawn` 'yes' shows its drawing too. HTTPException 422 for a misconception without an explanation, or if `number` is
-    0.
+    `drawn` 'yes' shows its drawing, too. Raises 422 for a misconception that has no explanation in this activity, and
+    for `number` 0; then what was shown stays.
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
@@ -118,29 +125,20 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
-    """When the class was counted, in seconds, and a text that changes with everything the page shows.
+    """When the class was counted, in seconds since 1970, a dash, and a text that changes with all that the page shows.
 
-    The browser sends both back to ask for changes: see `is_news`.
+    That text joins the snapshot's version, the phase, what is explained, and the values in `shown`. The browser sends
+    the whole back to ask for changes: see `is_news`.
     """
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (round(snapshot.taken_at.timestamp(), 3), snapshot.version, phase, *explained, *shown)))
 
 
-def _misconception_bars(words: MisconceptionWords, sheet: SheetSnapshot) -> tuple[MisconceptionBar, ...]:
-    """The misconceptions that the sheet's students show, the most common first.
-
-    A bar's width is the percentage among all who have begun the sheet.
-    """
-    return tuple(
-        MisconceptionBar(key, words.name(key), count, round(100 * count / sheet.begun, 2))
-        for key, count in sheet.misconceptions
-    )
-
-
 def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
     """What the class is shown about a misconception; None if its sheet or its explanation no longer exists.
 
-    The first drawing is included if the spotlight asks for it.
+    The message is the explanation for this sheet, else the general one. The first pair of drawings is included if the
+    spotlight asks for it; `can_draw` says whether there is one.
     """
     words, key = activity_words(services, activity), spotlight.misconception
     if spotlight.sheet_number > len(activity.content.items) or not words.explanation(key):

@@ -38,7 +38,7 @@ class PresentPage(ClassPage):
 
 @dataclass(frozen=True)
 class PresenterRequest:
-    """What a request wants on the projector: which sheet, and the join code large, small, or as the class needs it."""
+    """Which sheet a request wants on the projector, and the join code large, small, or ("") as the page decides."""
 
     access: permissions.ActivityAccess
     number: int  # of the sheet, from 1; 0 where the activity has none
@@ -89,8 +89,9 @@ def explain_on_projector(
 def _present_page(request: Request, services: Services, wanted: PresenterRequest) -> PresentPage:
     """The page that was asked for, with the join code as large as asked.
 
-    Unless a size was asked for, the code is large until half of those who joined have begun the sheet that most have
-    begun, but never while a misconception is explained or once the activity is closing or closed.
+    Unless a size was asked for, the code is large while nobody has joined, or fewer than half of those who joined have
+    begun the sheet that most have begun; but never while a misconception is explained, or once the activity is closing
+    or closed. The page's version also changes with whether the activity can be closed and that undone.
     """
     shown = class_page(request, services, wanted.access, wanted.number)
     begun, joined = max((each.begun for each in shown.snapshot.sheets), default=0), len(shown.snapshot.student_ids)

@@ -13,9 +13,9 @@ from fastapi.responses import RedirectResponse
 
 from app.classes.roster_lookup import names_with_numbers
 from app.classes.student_sheet import worksheet_titles
-from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError, HandoutOptions
+from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.sheets.exit_tickets import Ticket
-from app.store import Activity, AuditAction, Student
+from app.store import AuditAction, Student
 from app.translation import gettext as _
 from app.web.handouts.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
@@ -41,7 +41,7 @@ class PrintClassPage:
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets.")]
     number: Annotated[str, Doc("Which of them is printed, from 1, as chosen.")]
     students: Annotated[int, Doc("How many students the course has.")]
-    tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
+    tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can be on the back.")]
     form: Annotated[HandoutForm, Doc("The options as chosen and typed.")]
     problem: Annotated[str, Doc("Which option cannot be used and why, or empty.")] = ""
 
@@ -67,25 +67,31 @@ def print_for_class(
     """Queue a handout that only this teacher may see, record it in the audit log, and go to its page.
 
     It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
-    worksheet's numbers. A HandoutError gives the form again with its sentence and status.
+    worksheet's numbers. Of the form, `sheet` is the worksheet, "1" if empty, and only CLASS_OPTIONS are read, the
+    defaults for empty ones. The exit ticket on the back is anonymous if the activity's are. A HandoutError, also for a
+    worksheet that the activity lacks, gives the form again with its sentence and status.
     """
     number = sent.single_line("sheet", 9) or "1"
     form = HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
-    students, log = services.store.roster.students(access.course), services.store.audit_log
+    activity, students, log = access.activity, services.store.roster.students(access.course), services.store.audit_log
     try:
-        sheet_number = _parse_sheet_number(access.activity, number)
-        options = _options(services, access.activity, sheet_number, form)
+        sheet_number = whole_number(number, len(activity.content.items), lowest=1)
+        if sheet_number is None:
+            sentence = _("There is no sheet “{text}” in this activity. Choose one of its worksheets.")
+            raise HandoutError(sentence.format(text=number))
+        form_of_sheet = form.model_copy(update={"worksheet": activity.content.items[sheet_number - 1].key})
+        options = form_of_sheet.to_options(printable_tickets(services, activity))
         job = start_handout(
             services,
             client,
             access.teacher,
-            worksheet_titles(access.activity.content)[sheet_number - 1],
-            options,
+            worksheet_titles(activity.content)[sheet_number - 1],
+            replace(options, anonymous_back=activity.policies.ticket_anonymous),
             list(names_with_numbers(students).values()),
             handout_base_url(request, services.settings),
-            back=url_for("show_class_handout", activity_id=access.activity.id),
-            activity_sheet=(access.activity.id, sheet_number),
-            along=partial(log.record, access.teacher, AuditAction.HANDOUT_CREATED, access.activity),
+            back=url_for("show_class_handout", activity_id=activity.id),
+            activity_sheet=(activity.id, sheet_number),
+            along=partial(log.record, access.teacher, AuditAction.HANDOUT_CREATED, activity),
         )
     except HandoutError as error:
         page = replace(_print_class_page(services, access, students, number, form), problem=str(error))
@@ -93,27 +99,13 @@ def print_for_class(
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 
-def _options(services: Services, activity: Activity, sheet_number: int, form: HandoutForm) -> HandoutOptions:
-    """The options for the chosen worksheet, its back anonymous if the activity's ticket is; raises HandoutError."""
-    key = activity.content.items[sheet_number - 1].key
-    options = form.model_copy(update={"worksheet": key}).to_options(printable_tickets(services, activity))
-    return replace(options, anonymous_back=activity.policies.ticket_anonymous)
-
-
-def _parse_sheet_number(activity: Activity, text: str) -> int:
-    """The number, from 1, of the worksheet that a form names; raises HandoutError if there is none."""
-    number = whole_number(text, len(activity.content.items), lowest=1)
-    if number is None:
-        raise HandoutError(
-            _("There is no sheet “{text}” in this activity. Choose one of its worksheets.").format(text=text)
-        )
-    return number
-
-
 def _print_class_page(
     services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
 ) -> PrintClassPage:
-    """The form with these options, and how many students it prints for; `number` is the worksheet as sent, from 1."""
+    """The form with these options, the exit tickets for the back, and how many students it prints for.
+
+    `number` is the worksheet as the form sent it, which may be no number.
+    """
     return PrintClassPage(
         access=access,
         sheets=worksheet_titles(access.activity.content),

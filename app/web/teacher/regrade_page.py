@@ -11,16 +11,17 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.work import Attempt, Graded
 from app.classes.frozen.offered_worksheets import offer_of
-from app.classes.materials import OwnMaterials, materials_for_course
+from app.classes.materials import materials_for_course
 from app.classes.regrade import Basis, MarkChange
 from app.classes.roster_lookup import names_with_numbers
 from app.names import name_key
+from app.store.regrades import Regrade
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import local_time, render
+from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -39,15 +40,6 @@ class ScoreChange:
 
 
 @dataclass(frozen=True)
-class PastRegrade:
-    """A regrade that was made: when and by whom, as it is written, and how many attempts it changed."""
-
-    at: str
-    by: str
-    changed: int
-
-
-@dataclass(frozen=True)
 class RegradePage:
     """Everything that templates/teacher/regrade.html shows."""
 
@@ -57,7 +49,7 @@ class RegradePage:
     lines: Annotated[tuple[ScoreChange, ...], Doc("The counted scores that would change, by name: a page of them.")]
     pager: Annotated[Pager, Doc("Which page that is.")]
     fingerprint: Annotated[str, Doc("Tells these changes from any others.")]
-    past: Annotated[tuple[PastRegrade, ...], Doc("Earlier regrades, the newest first.")]
+    past: Annotated[tuple[Regrade, ...], Doc("Earlier regrades, the newest first.")]
     by: Annotated[Basis, Doc("Which worksheets mark: as students had them, or as the library has them now.")]
     corrected: Annotated[tuple[str, ...], Doc("The titles of its worksheets that the library defines otherwise now.")]
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
@@ -71,9 +63,9 @@ def show_regrade(
 
     `by` "library" marks by the worksheets as the library has them now; any other text marks as students had them.
     `changed`, the number of attempts the last regrade changed, adds a sentence; it is ignored if it is no number up to
-    that of all attempts.
+    that of all attempts. `page` is a page of the changed scores.
     """
-    shown = _regrade_page(services, access, _basis(by), page)
+    shown = _regrade_page(services, access, "library" if by == "library" else "frozen", page)
     count = whole_number(changed, shown.attempts)
     if count is not None:
         notice = _(
@@ -86,13 +78,15 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Make exactly the changes whose fingerprint the form sends, and show what is left to change.
+    """Regrade if that makes exactly the changes whose fingerprint is in the form's `changes`.
 
-    409 with the page, and nothing changes, if a regrade would now change something else.
+    Then it goes to the page, which says how many attempts have other marks. If it would now change something else,
+    nothing changes: 409 with the page as it is now.
     """
-    fingerprint, basis, activity = form.raw("changes"), _basis(form.raw("by")), access.activity
-    library = _materials(services, access).library
-    applied = services.regrading.apply(library, services.store, activity, access.teacher, fingerprint, basis)
+    store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
+    basis: Basis = "library" if form.raw("by") == "library" else "frozen"
+    library = materials_for_course(services.library, services.tickets, store, access.course, teacher).library
+    applied = services.regrading.apply(library, store, activity, teacher, fingerprint, basis)
     if applied is None:
         notice = _(
             "New attempts or another regrade have come in since you loaded this page. This is what would change now."
@@ -102,24 +96,14 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
     return RedirectResponse(url_for("show_regrade", activity_id=activity.id, changed=count, by=basis), 303)
 
 
-def _basis(text: str) -> Basis:
-    """Return "library" for that text, "frozen" for any other."""
-    return "library" if text == "library" else "frozen"
-
-
-def _materials(services: Services, access: permissions.ActivityAccess) -> OwnMaterials:
-    """The materials that the teacher may use in the course, as they are now."""
-    return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
-
-
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
-    """The counted scores that a regrade would change now, a page of them by the student's name, and earlier regrades.
+    """The counted scores that a regrade would change now, by name, cut to page `page`, and earlier regrades.
 
-    It also counts all attempts, and those that would get other marks even if no counted score changes. See
-    `show_regrade` for `by`.
+    It also counts all attempts, and those that would get other marks even if no counted score changes, and lists the
+    titles of worksheets that have been corrected. See `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
-    materials = _materials(services, access)
+    materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
     preview = services.regrading.preview(materials.library, store, activity, by)
     corrected = offer_of(materials.library, materials.tickets, store, activity).corrected
     titles = tuple(sheet.title for sheet in corrected)
@@ -127,10 +111,7 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     lines = [_score_change(change, names.get(change.attempt.student_id, "")) for change in preview.score_changes]
     lines.sort(key=lambda line: (name_key(line.name), line.student_id))
     listed, pager = cut_page(lines, page)
-    past = tuple(
-        PastRegrade(local_time(regrade.at, access.course.time_zone, year=True), regrade.by, regrade.changed)
-        for regrade in store.regrades.of_activity(activity.id)
-    )
+    past = store.regrades.of_activity(activity.id)
     return RegradePage(
         access, preview.attempts, len(preview.changes), listed, pager, preview.fingerprint, past, by, titles
     )
@@ -140,12 +121,7 @@ def _score_change(change: MarkChange, name: str) -> ScoreChange:
     """One change as the table writes it: the scores as '12.5 of 14', the difference as '−0.5' or '+1'."""
     old, new = change.attempt, change.new.graded
     return ScoreChange(
-        old.student_id,
-        name,
-        change.sheet_title,
-        _score(old),
-        _score(new),
-        f"{change.difference:+g}".replace("-", "−"),
+        old.student_id, name, change.sheet_title, _score(old), _score(new), f"{change.difference:+g}".replace("-", "−")
     )
 
 

@@ -32,19 +32,19 @@ from app.web.shared import permissions
 from app.web.shared.forms import Pager, clamped_number, cut_page
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.templating import local_time, render
+from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
 class StudentLine:
-    """One student in the table of marks; without an attempt the score is empty and every state is None."""
+    """One student in the table of marks; without an attempt on the sheet the score is "" and every state is None."""
 
     student: Student
     attempts: int
     score: str  # such as '11 of 14'
-    handed_in: bool
+    handed_in: bool  # any attempt
     auto_submitted: bool  # the last attempt, at closing
     late: bool  # the last attempt
     states: tuple[RowState | None, ...]  # of the last attempt, row by row
@@ -57,9 +57,9 @@ class RowLine:
     row: Row
     statistics: RowStatistics
     percent_at_first: int
-    discrimination: str  # such as '−0.21', empty where it cannot be told
-    wrong: WrongAnswer | None  # the commonest
-    symbols: Collection[str]  # those that may stand in it
+    discrimination: str  # such as '−0.21', empty where it cannot be computed
+    wrong: WrongAnswer | None  # the most common one
+    symbols: Collection[str]  # of all sizes of the sheet, as its notation writes them
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,11 @@ class ResultsOrder:
     show: str = ""
 
     def includes(self, sheet: SheetResults | None, student: Student) -> bool:
-        """Whether a student passes `show`; without a sheet, nobody has attempts."""
+        """Whether a student is listed: everybody if `show` is empty.
+
+        "not-handed-in" lists those who have not handed in any attempt on the sheet, with or without attempts; a
+        misconception lists those whose last attempt shows it. Without a sheet, nobody has attempts.
+        """
         attempts = sheet.attempts.get(student.id, ()) if sheet else ()
         if self.show == "not-handed-in":
             return not any(attempt.handed_in for attempt in attempts)
@@ -84,8 +88,8 @@ class ResultsOrder:
 def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
     """The order that a query asks for; an unknown `sort` means "name".
 
-    `order` is "up" or "down"; otherwise names go up, scores and attempts down. `show` is kept as it is, cut to the
-    length of a misconception's key: one that no attempt shows leaves the list empty.
+    `order` is "up" or "down"; otherwise names go up, scores and attempts down. `show` is only cut to the length of a
+    misconception's key, not checked: text that means nothing leaves the list empty.
     """
     sort = sort if sort in ("score", "attempts") else "name"
     descending = {"up": False, "down": True}.get(order, sort != "name")
@@ -104,15 +108,6 @@ class QuestionLine:
 
 
 @dataclass(frozen=True)
-class AnswerLine:
-    """One student's answer to an open question, with the time of the attempt that brought it."""
-
-    student: Student
-    written: WrittenText
-    at: str
-
-
-@dataclass(frozen=True)
 class WrittenAnswersPage:
     """Everything that templates/teacher/written_answers.html shows."""
 
@@ -120,7 +115,7 @@ class WrittenAnswersPage:
     questions: Annotated[tuple[QuestionLine, ...], Doc("Every open question of the activity, to choose from.")]
     shown: Annotated[QuestionLine | None, Doc("The question whose answers are listed; None without any question.")]
     sheet_title: Annotated[str, Doc("The title of its sheet.")]
-    lines: Annotated[tuple[AnswerLine, ...], Doc("The answers on this page of the list, by name.")]
+    lines: Annotated[tuple[tuple[Student, WrittenText], ...], Doc("The answers on this page of the list, by name.")]
     pager: Annotated[Pager, Doc("Which page of the list this is.")]
     participants: Annotated[int, Doc("How many students took part.")]
 
@@ -150,7 +145,9 @@ def show_results(
 ) -> Response:
     """The results of sheet `sheet`, from 1: the nearest number that exists, the first for text that is no number.
 
-    All students who took part and pass the filter are listed, with or without an attempt on the sheet.
+    All students who took part in the activity and pass the filter are listed, with or without an attempt on the sheet.
+    The mean, the rows and the misconceptions are those of the whole class, whatever the filter. Without a sheet there
+    are only students. Links to this page carry `sort`, `order` and `show`, each unless it is the default.
     """
     library, store, activity = services.library, services.store, access.activity
     sheets = activity_sheets(store, activity)
@@ -163,6 +160,7 @@ def show_results(
     texts = (("sort", wanted.sort if wanted.sort != "name" else ""), ("show", wanted.show),
              ("order", "" if wanted == usual else "down" if wanted.descending else "up"))  # fmt: skip
     query: dict[str, object] = {"activity_id": activity.id, "sheet": number}
+    words = misconception_words(services.library, store, activity, shown.library.wording if shown else None)
     results = ResultsPage(
         access=access,
         sheets=sheets,
@@ -175,8 +173,8 @@ def show_results(
         mean=_mean_score(shown),
         rows=_row_lines(services, activity, shown) if shown else (),
         attempted=len(shown.attempts) if shown else 0,
-        misconceptions=_misconceptions(services, activity, shown) if shown else (),
-        questions=_question_lines(store, activity, (shown,), students) if shown else (),
+        misconceptions=misconception_totals(words, (shown,) if shown else ()),
+        questions=_question_lines(store, activity, (shown,) if shown else (), students),
     )  # fmt: skip
     return render("teacher/results.html", results)
 
@@ -185,9 +183,10 @@ def show_results(
 def show_written_answers(
     services: ServicesDep, access: StaffActivity, sheet: str = "", question: str = "", page: str = ""
 ) -> Response:
-    """The last answers to the open question `question` on sheet `sheet`, by the students' names.
+    """A page of the last answers to the open question with key `question` on sheet `sheet`, by the students' names.
 
-    Without such a question, the activity's first is shown. Students who have not answered are left out.
+    Without such a question, the activity's first is shown; if it has none, no answers. Students who took part but have
+    no answer, or have taken it away again, are left out. Times are in the course's time zone.
     """
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
@@ -197,13 +196,12 @@ def show_written_answers(
     shown = next(iter((*wanted, *questions)), None)
     answers = [(student, shown.question.last_of(student)) for student in students] if shown else []
     listed, pager = cut_page([(student, written) for student, written in answers if written], page)
-    zone = access.course.time_zone
     written_answers = WrittenAnswersPage(
         access=access,
         questions=questions,
         shown=shown,
         sheet_title=sheets[shown.question.sheet_number - 1].title if shown else "",
-        lines=tuple(AnswerLine(each, text, local_time(text.attempt.created_at, zone)) for each, text in listed),
+        lines=listed,
         pager=pager,
         participants=len(students),
     )
@@ -213,23 +211,18 @@ def show_written_answers(
 def _question_lines(
     store: Store, activity: Activity, sheets: Sequence[SheetResults], students: Sequence[Student]
 ) -> tuple[QuestionLine, ...]:
-    """Every open question of these sheets, and how many of the students have answered it."""
+    """Every open question of these sheets, and how many of these students have an answer that they kept."""
     return tuple(
         QuestionLine(question, sum(question.last_of(student) is not None for student in students))
         for question in open_questions(store, activity, sheets)
     )
 
 
-def _misconceptions(services: Services, activity: Activity, sheet: SheetResults) -> tuple[MisconceptionTotal, ...]:
-    """The misconceptions that attempts on the sheet showed, in the wording of the sheet's revision."""
-    words = misconception_words(services.library, services.store, activity, sheet.library.wording)
-    return misconception_totals(words, (sheet,))
-
-
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
-    """The students sorted as asked, by the last score or the number of attempts; equal ones keep their order.
+    """The students, given by name, in the wanted order: by name, the last attempt's score, or the number of attempts.
 
-    Those without an attempt come last either way. Without a sheet the order is that of names.
+    Those without an attempt come last in either direction; equal ones stay in order of name. Without a sheet they are
+    always sorted by name, last name first if `descending`.
     """
     if wanted.sort == "name" or sheet is None:
         return list(reversed(students)) if wanted.descending else list(students)
@@ -244,9 +237,10 @@ def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: R
 
 
 def _mean_score(sheet: SheetResults | None) -> str:
-    """The mean of the last attempts' scores, such as '11.2 of 14'; empty without attempts.
+    """The mean of all students' last scores, such as '11.2 of 14'; empty without attempts.
 
-    If students' variants have different totals, it is a percentage, the mean of each student's share.
+    If the attempts have different totals, it is a whole percentage: the mean of each student's share, totals of 0 left
+    out.
     """
     last = sheet.last if sheet else []
     if not last:
@@ -261,23 +255,23 @@ def _mean_score(sheet: SheetResults | None) -> str:
 def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
     """One student's line: the number of attempts, whether any was handed in, and how the last one went.
 
-    Of the last attempt: its score, the state of each row, and whether it was submitted at closing or is late. Without
-    an attempt the score is "", all flags are False and every state None; without a sheet there are no states.
+    Of the last attempt: its score such as '11 of 14', the state of each row, and whether it was auto-submitted at
+    closing or is late. Without an attempt the score is "", all flags are False and every state None; without a sheet
+    there are no states.
     """
     attempts = sheet.attempts.get(student.id, ()) if sheet else ()
     if sheet is None or not attempts:
         return StudentLine(student, 0, "", False, False, False, (None,) * len(sheet.rows if sheet else ()))
-    states = sheet.states(attempts[-1])
-    handed_in = any(attempt.handed_in for attempt in attempts)
-    last, row_states = attempts[-1], tuple(states[row.key] for row in sheet.rows)
+    last, handed_in = attempts[-1], any(attempt.handed_in for attempt in attempts)
     score = _("{score:g} of {total}").format(score=last.score, total=last.out_of)
-    return StudentLine(student, len(attempts), score, handed_in, last.auto_submitted, last.late, row_states)
+    states = tuple(sheet.states(last).values())
+    return StudentLine(student, len(attempts), score, handed_in, last.auto_submitted, last.late, states)
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
-    """Every row of the sheet with its statistics and its most common wrong answer at the first attempt.
+    """Every row of the sheet with its statistics and its most common wrong answer at the first attempt, if any.
 
-    Percentages are of the students who attempted the sheet, rounded.
+    `percent_at_first` is how many of the students who attempted the sheet had the row right at the first attempt.
     """
     wrong = common_wrong_answers(services.store, activity, sheet)
     symbols = frozenset(map(sheet.variant.notation.symbol, sheet.variant.sizes))

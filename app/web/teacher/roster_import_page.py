@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.roster_check import CheckedEntry, check_entries
 from app.exchange.class_list import RosterError, read_roster, read_roster_rows, write_roster
 from app.store import AuditAction
-from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import StoreDep
@@ -45,14 +45,14 @@ class RosterImportPage:
 def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Show what an uploaded class list, else the pasted one, would add; nothing is stored.
 
-    422 with the list if it cannot be read or has more than MAX_ROSTER_STUDENTS names. Only MAX_ODD odd rows can be
-    ticked.
+    The rows are listed as odd, new or known, in this order. The page's form adds the new ones, and of the first MAX_ODD
+    odd ones those that are ticked. 422 with the pasted list if it cannot be read or has more than MAX_ROSTER_STUDENTS
+    names.
     """
     try:
         rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
     except RosterError as error:
-        page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
-        return render("teacher/roster_import.html", page, 422)
+        return _refuse(access, form, error)
     checked = check_entries(rows.entries, store.roster.students(access.course))
     odd = [entry for entry in checked if entry.kind == "odd"][:MAX_ODD]
     page = RosterImportPage(
@@ -68,10 +68,11 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of a class list to the roster, with the ticked odd rows of a preview, and record it in the audit
-    log.
+    """Add the students of an uploaded or else pasted class list to the roster, and record it in the audit log.
 
-    Those already on the roster are left as they are. 422 with the list, and nobody is added, if it cannot be read or
+    The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
+    need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
+    many were added and how many were there. 422 with the pasted list, and nobody is added, if a list cannot be read or
     has more than MAX_ROSTER_STUDENTS names.
     """
     ticked = form.all("anyway")
@@ -81,36 +82,45 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
         for row in ticked:
             entries += read_roster(row)
     except RosterError as error:
-        page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
-        return render("teacher/roster_import.html", page, 422)
+        return _refuse(access, form, error)
     with store.transaction():
         added = store.roster.add_students(access.course, entries)
         store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
-    counts = f"?added={added}&known={len(entries) - added}"
-    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
+    return _back_to_roster(access, added=added, known=len(entries) - added)
 
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students of an import from the roster, and record it in the audit log; those who have joined or have
-    work stay.
+    """Remove the students of the form's `import` from the roster, and record it in the audit log.
+
+    Those who have joined or have work stay. Redirects to the roster, which says how many were removed and kept.
     """
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
         store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
-    counts = f"?removed={removed}&kept={kept}"
-    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}{counts}#roster", 303)
+    return _back_to_roster(access, removed=removed, kept=kept)
 
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names not on the roster and have done nothing; recorded in the
-    audit log.
+    """Remove the students who joined with the code under names not on the roster and have done nothing.
 
-    The form's `newest` is the newest one that its page has shown: whoever joined later stays.
+    The form's `newest` is the highest id that its page has counted: whoever joined later stays, and everybody if it is
+    no number. Records it in the audit log, and redirects to the roster, which says how many were removed.
     """
     newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
     with store.transaction():
         removed = store.roster.remove_idle_newcomers(access.course, newest)
         store.audit_log.record(access.teacher, AuditAction.NEWCOMERS_REMOVED, access.course, f"{removed}")
-    return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?removed={removed}#roster", 303)
+    return _back_to_roster(access, removed=removed)
+
+
+def _refuse(access: CourseAccess, form: FormReader, error: RosterError) -> Response:
+    """The page with the list as pasted and the reason why it cannot be read (422)."""
+    page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
+    return render("teacher/roster_import.html", page, 422)
+
+
+def _back_to_roster(access: CourseAccess, **counts: int) -> Response:
+    """Redirect to the course's roster, with the counts that it mentions in the query."""
+    return RedirectResponse(url_for("show_course", course_id=access.course.id, **counts) + "#roster", 303)

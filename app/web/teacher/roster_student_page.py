@@ -57,35 +57,34 @@ def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
 def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Change name and number, and record it in the audit log; 422 with the page for an empty name, and for a number
-    that another student has.
+    """Change name and number, record it in the audit log, and go to the roster.
 
-    422, too, for a name without a number that another student without a number has.
+    422 with the page as typed, and nothing changes: for an empty name, a number that another student of the course has,
+    or a name without a number that another student without a number has.
     """
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
-    problem = "" if name else _("Enter a name.")
     with store.transaction():
-        renamed = bool(name) and store.roster.rename(access.student, name, number or None)
-        if renamed:
+        if name and store.roster.rename(access.student, name, number or None):
             store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
-    if name and not renamed:
+            return _back_to_roster(access, "renamed")
+    if not name:
+        problem = _("Enter a name.")
+    elif number:
         problem = _("Another student of this course has the number {number}.").format(number=number)
-        if not number:
-            problem = _(
-                "Another student without a number is called {name}. Give one of them a number, or change this name."
-            ).format(name=name)
-    if problem:
-        page = _student_page(store, access, typed=(name, number), problem=problem)
-        return render("teacher/roster_student.html", page, 422)
-    return _back_to_roster(access, "renamed")
+    else:
+        problem = _(
+            "Another student without a number is called {name}. Give one of them a number, or change this name."
+        ).format(name=name)
+    page = _student_page(store, access, typed=(name, number), problem=problem)
+    return render("teacher/roster_student.html", page, 422)
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
 def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Give a student more time in one activity, in place of what they had, and record it in the audit log; 0 minutes
-    take it away.
+    """Give a student more time in one activity, in place of what they had; 0 minutes take it away.
 
-    404 for an activity of another course, 422 with the page for what is no number of minutes up to MAX_MINUTES.
+    Records it in the audit log, and goes back to the student's page. 404 for no activity or one of another course, then
+    422 with the page for what is no whole number of minutes up to MAX_MINUTES.
     """
     activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
     activity = store.activities.find(activity_id) if activity_id else None
@@ -104,8 +103,10 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
 def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Merge a student into another one of the course, who stays, and record it in the audit log; 404 for one who is not
-    on its roster.
+    """Merge the student, with all their work, into another one of the course, and go to the roster.
+
+    Records it in the audit log. The form's `into` is the id of the one who stays; 404 for no other student of the
+    course, or if either is gone by now.
     """
     into = _other_student(store, access, form.raw("into"))
     if into is None:
@@ -118,7 +119,7 @@ def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Re
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
 def remove_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Delete a student with all their work. The course's audit log keeps that it was done."""
+    """Delete a student with all their work but anonymous exit-ticket answers; the course's audit log gets their id."""
     with store.audit_log.recording(
         access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}"
     ):
@@ -128,8 +129,9 @@ def remove_student(store: StoreDep, access: EditableStudent) -> Response:
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
 def release_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Let a name be claimed again after the wrong person took it, and record it in the audit log; the work under it
-    stays.
+    """Let the student's name be claimed again after the wrong person took it; the work under it stays.
+
+    Records it in the audit log, and goes to the roster.
     """
     with store.audit_log.recording(access.teacher, AuditAction.STUDENT_RELEASED, access.student):
         store.roster.release_student(access.student)
@@ -157,9 +159,9 @@ def _student_page(
     problem: str = "",
     time_problem: str = "",
 ) -> RosterStudentPage:
-    """The page of a student, with name and number as `typed`, or as stored if that is None.
+    """The page of a student, with name and number as `typed`, or as stored if that is None, and these problems.
 
-    `merge` is the id of a student to preview a merge into; any other text previews none.
+    `merge` is the id of another student of the course to preview a merge into; any other text previews none.
     """
     student, everybody = access.student, store.roster.students(access.course)
     names = names_with_numbers(everybody)
@@ -174,7 +176,7 @@ def _student_page(
 
 
 def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student) -> ChosenMerge:
-    """What merging the student into another one would do."""
+    """What merging the student into `into` would do, with the titles of the activities whose grades it replaces."""
     preview = store.student_merge.preview(into, access.student)
     titles = {activity.id: activity.plan.title for activity in store.activities.of_course(access.course)}
     return ChosenMerge(into, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))

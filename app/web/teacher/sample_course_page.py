@@ -23,8 +23,9 @@ def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
 
 @router.post("/courses/{course_id:int}/remove-sample")
 def delete_sample(store: StoreDep, access: InstructorCourse) -> Response:
-    """Delete a sample course, archived or not, record it in the audit log, and go to the list of courses; 404 for a
-    real course.
+    """Delete a sample course, archived or not, record it in the audit log, and go to the list of courses.
+
+    404 for a real course.
     """
     if not access.course.sample:
         raise HTTPException(404)

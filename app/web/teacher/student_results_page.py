@@ -37,10 +37,9 @@ MAX_REASON = 300  # characters
 
 @dataclass(frozen=True)
 class AttemptColumn:
-    """One attempt as a column of the table, with its time and scores as they are written."""
+    """One attempt as a column of the table, with its scores as they are written."""
 
     attempt: Attempt
-    at: str
     score: str
     misconceptions: tuple[str, ...]  # by their short names, the diagnosis first
     before: tuple[str, ...]  # what it had before each regrade, the oldest first: '12.5 of 14 until 3 April, 09:05'
@@ -49,20 +48,12 @@ class AttemptColumn:
 
 
 @dataclass(frozen=True)
-class WrittenHistory:
-    """What a student wrote to an open question: each answer with the time of its attempt."""
-
-    question: str
-    answers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class SheetHistory:
     """All attempts of one student on one sheet, in order of time."""
 
     sheet: SheetResults
     attempts: tuple[AttemptColumn, ...]
-    written: tuple[WrittenHistory, ...]  # questions that they have not answered are left out
+    written: tuple[OpenQuestionResults, ...]  # those that they have answered
 
 
 @dataclass(frozen=True)
@@ -98,10 +89,11 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
 
 @router.post("/activities/{activity_id:int}/results/{student_id:int}/points")
 def change_points(services: ServicesDep, access: EditableStudentResults, form: FormDep) -> Response:
-    """Give the student other points in this activity, excuse them, or undo such a change, by the form's `action`.
+    """Give the student other points in this activity, excuse them, or undo either, and go back to their results.
 
-    "change" and "undo" are those; anything else excuses. 404 for a draft or an activity without worksheets. 422 with
-    the form as typed for no reason, unless undoing, or points that are no number from 0 to 9999.
+    The form's `action` "change" sets `points`, "undo" restores the points as earned, anything else excuses. 404 for a
+    draft or an activity without worksheets. 422 with the form as typed if `reason` is empty, except for "undo", or if
+    `points` are to be set and cannot be read (`_read_points`).
     """
     if not _is_graded(access.at.activity):
         raise HTTPException(404)
@@ -118,16 +110,11 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
 
 
 def _change_points(
-    services: Services,
-    access: permissions.StudentResultsAccess,
-    kind: ChangeKind,
-    points: float | None,
-    reason: str,
+    services: Services, access: permissions.StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
-    """Store a change of a student's points with the score that counted before, and record it in the audit log, in one
-    transaction.
+    """Store a change of a student's points with the score that counted before, locking the activity.
 
-    Does nothing if the activity is deleted or no longer graded, or if there is nothing to undo.
+    It is recorded in the audit log. Does nothing if the activity has been deleted, or if there is nothing to undo.
     """
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
@@ -180,11 +167,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
                 )
                 for attempt in sheet.attempts[student.id]
             ),
-            tuple(
-                _written_history(question, student, time_zone)
-                for question in questions
-                if question.sheet_number == sheet.number and question.of(student)
-            ),
+            tuple(question for question in questions if question.sheet_number == sheet.number and question.of(student)),
         )
         for sheet in results
         if student.id in sheet.attempts
@@ -199,7 +182,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 def _gradebook_column(
     store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    """The activity's column in the gradebook, for this student alone; `points` are the most that each sheet gives."""
+    """The activity's column in the gradebook for this student alone; `points` are the most that each sheet gives."""
     scores = store.grades.last_scores([activity.id], access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
@@ -209,7 +192,8 @@ def _gradebook_column(
 def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine, ...]:
     """The changes of a student's points as the table writes them, newest first; `changes` has the oldest first.
 
-    "Before" is what counted then, or "excused" if the change before excused them.
+    Before is "excused" if the previous change excused them, else the points that counted, a dash for none. After is
+    "excused", "as earned" for an undone change, or the new points. Someone whose account is gone is "a former teacher".
     """
     lines, before = list[ChangeLine](), ""
     for change in changes:
@@ -226,13 +210,6 @@ def _points_text(points: float | None) -> str:
     return "–" if points is None else f"{points:g}"
 
 
-def _written_history(question: OpenQuestionResults, student: Student, time_zone: str) -> WrittenHistory:
-    """A student's answers to a question, oldest first, with times in `time_zone`."""
-    written = question.of(student)
-    times = (local_time(each.attempt.created_at, time_zone) for each in written)
-    return WrittenHistory(question.text, tuple(zip(times, (each.text for each in written), strict=True)))
-
-
 def _attempt_column(
     sheet: SheetResults,
     attempt: Attempt,
@@ -241,9 +218,10 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: time, score, misconceptions, row states, losses, and the score before each regrade.
+    """One attempt as a column: score, misconceptions by name, row states, `losses`, and earlier scores.
 
-    `old_marks` are this attempt's, oldest first; times are in `time_zone`.
+    `old_marks` are what it had before each regrade, oldest first, as in '12.5 of 14 until 3 April, 09:05', with the
+    time in `time_zone`.
     """
     before = tuple(
         _("{score:g} of {total} until {time}").format(
@@ -253,7 +231,6 @@ def _attempt_column(
     )
     return AttemptColumn(
         attempt,
-        local_time(attempt.created_at, time_zone),
         _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of),
         tuple(map(words.name, attempt.misconceptions)),
         before,
@@ -263,7 +240,10 @@ def _attempt_column(
 
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
-    """What mistakes cost in an attempt; empty if its marks are not what grading gives, or its model is gone."""
+    """What the mistakes in an attempt cost, a sentence each: see AttemptColumn.
+
+    Empty if its marks are not what grading gives now, or if its sheet can no longer be made, since its model is gone.
+    """
     worksheet = frozen_worksheet(sheet.item, activity.policies)
     try:
         variant = variant_of(sheet.library, services.store, worksheet, attempt.variant)

@@ -57,7 +57,7 @@ class HardRow:
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """An open question with every student's last answer, in the order of the alphabet, which tells no names."""
+    """An open question with every student's last answer, in alphabetical order, which gives no names away."""
 
     question: OpenQuestionResults
     texts: tuple[str, ...]
@@ -95,9 +95,9 @@ class SummaryPage:
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
     """The misconceptions that last attempts still show, the hardest rows, exit tickets, and open questions.
 
-    Of each list only the first are shown: MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and
-    MAX_SENTENCES_SHOWN; of free texts only starred ones that are not hidden. Any text in `answers` adds what students
-    wrote to the open questions.
+    Of these lists only the first are shown, MAX_MISCONCEPTIONS_SHOWN and so on, but all open questions; of free texts
+    on exit tickets only starred ones that are not hidden. Any text in `answers` adds what students wrote to the open
+    questions. If the activity has closed, its waiting anonymous tickets are mixed first.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
@@ -125,13 +125,13 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
 
 
 def _answered(question: OpenQuestionResults, students: Sequence[Student]) -> AnsweredQuestion:
-    """An open question with the last answers of these students, sorted without regard to case."""
+    """An open question with the last answers of these students, sorted without regard to case; blank ones left out."""
     texts = (last.text for each in students if (last := question.last_of(each)))
     return AnsweredQuestion(question, tuple(sorted(texts, key=str.casefold)))
 
 
 def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tuple[ChosenQuestion, ...]:
-    """The exit ticket's questions with choices that somebody answered; none without a ticket."""
+    """The questions with choices of the newest exit ticket, each if somebody has answered it; none without a ticket."""
     ticket = frozen_ticket(activity.content)
     counted = ((question, choice_counts(question, answers)) for question in ticket.questions) if ticket else ()
     return tuple(ChosenQuestion(question.text, choices) for question, choices in counted if choices and choices[0].of)
