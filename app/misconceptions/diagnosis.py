@@ -86,8 +86,9 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
     nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
     just as well: nobody can say which of them the student holds. An author's misconception has no such rivals.
-    Among fits of other blanks, and among two held at once that explain equally many, the lower number of the catalogue
-    goes first; one that transposes goes before the other. Blanks missing from `values` don't count.
+    Of equally good fits of different blanks, the first in the order of `expectations` wins. Of two held at once, the
+    one that predicts more of the explained blanks is the key; if they predict equally many, one that transposes, else
+    the first in that order. Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
@@ -128,8 +129,8 @@ def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
 def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
     """Fits of two different misconceptions at once, each of which explains a wrong blank that the other doesn't.
 
-    A pair is left out if half or more of the blanks that one of the two predicts hold a wrong number that neither
-    explains.
+    A pair explains what either explains, and the counts that are worked out with both. A pair is left out if half or
+    more of the blanks that one of the two predicts hold a wrong number that neither explains.
     """
     problem, wrong = answers.problem, answers.wrong
     for (first, by_first), (second, by_second) in combinations(answers.candidates, 2):
@@ -144,10 +145,14 @@ def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
 def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
 
-    Transposing back puts each number into the blank it was meant for. A pair is left out if half or more of the numbers
-    moved this way are still neither right nor explained, if the other one alone explains as much, if both are the same
-    misconception, or if the one that transposes predicts wrong numbers for more right blanks than half of those that
-    both explain. So is one of whose moved numbers none is right where it was meant.
+    Transposing back moves each number into the blank it was meant for; the other one then has to fit that sheet alone,
+    and no blank counts as following from others. A pair explains the wrong numbers that are right where they were meant
+    or that the other one explains there; the second misconception adds to the cost of the other's fit.
+
+    Left out are a misconception that transposes if none of the moved numbers is right where it was meant, and a pair if
+    half or more of the moved numbers are neither right nor explained, if the other one predicts all the explained
+    numbers of the sheet as it was typed, if both are the same misconception, or if the one that transposes predicts
+    wrong numbers for more right blanks than half of the explained ones.
     """
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
@@ -167,19 +172,16 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
             explained = frozenset(blank for blank in accounted if values[blank] != problem.answers[blank])
             mostly = 2 * len(moved - accounted) < len(moved) and contradicted <= len(explained) // 2
-            if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
+            by_other = {blank for blank, number in other.wrong_answers.items() if values.get(blank) == number}
+            if mostly and explained - by_other and other.misconception != transposing.misconception:
                 yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
 
 
-def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
-    """The blanks of `wrong` that hold exactly the predicted wrong number."""
-    return frozenset(blank for blank, number in expectation.wrong_answers.items() if wrong.get(blank) == number)
-
-
 def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
-    """The wrong counts whose number follows from both misconceptions at once: errors added, or factors multiplied.
+    """Yield the wrong counts whose number follows from both misconceptions at once: errors added or factors multiplied.
 
-    Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
+    Only counts for which both predict a wrong number; sides are never worked out with both. Example: where 10 is right,
+    and alone they predict 20 and 30, the number is 40 or 60.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]
@@ -192,12 +194,14 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     """Yield the fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
 
     `explained` are the wrong blanks that they account for. Of the other wrong blanks, those that follow from others do
-    not count unless an expectation predicts them, and one may be a slip of a digit; the rest may be at most a third as
-    many as the explained ones. Right blanks in which they predict a wrong number may be at most half as many. Nothing
-    is yielded either if all that is explained is one slip of a right number.
+    not count unless an expectation predicts a number for them, and one may be a slip of the number predicted for it, or
+    else of the right one; the rest may be at most a third as many as the explained ones. Right blanks in which they
+    predict a wrong number may be at most half as many as the explained ones. Nothing is yielded either if all that is
+    explained is one slip of a right number.
 
-    The fit's cost adds up what is not explained: a slip, blanks that follow, contradicted ones, the rest, and a second
-    expectation.
+    The cost adds the constants above: SLIP_COST if there is a slip, FOLLOWING_COST for each blank that follows,
+    CONTRADICTED_COST for each such right blank, UNEXPLAINED_COST for each of the rest, and SECOND_MISCONCEPTION_COST
+    for a second expectation.
     """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
     if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):

@@ -19,13 +19,7 @@ from typing import Literal
 
 from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
 from app.shapes.table import CountUnit
-from app.sheets.answer_tokens import (
-    MAX_ANSWER_CHARACTERS,
-    PREFIXES,
-    answer_tokens,
-    number_value,
-    tidy_answer,
-)
+from app.sheets.answer_tokens import MAX_ANSWER_CHARACTERS, PREFIXES, answer_tokens, number_value, tidy_answer
 
 __all__ = ["MAX_ANSWER_CHARACTERS", "MAX_VALUE", "Unreadable", "read_answer", "rounding_margin"]
 

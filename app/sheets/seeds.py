@@ -43,11 +43,7 @@ def check_seed(seed: int) -> int:
 
 
 def draw_variant(
-    worksheet: str,
-    models: tuple[str, ...],
-    make: MakeVariant,
-    unavoidable: Callable[[str], ConfusedPairs],
-    seed: int,
+    worksheet: str, models: tuple[str, ...], make: MakeVariant, unavoidable: Callable[[str], ConfusedPairs], seed: int
 ) -> Variant:
     """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model.
 

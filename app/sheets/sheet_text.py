@@ -530,15 +530,8 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
-        "way-in": {
-            "way-in-image": a.input == "image",
-            "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked),
-        },
-        "training": {
-            "training-classes": a.input == "image",
-            "training-decoder": a.encoder_decoder,
-            "training": True,
-        },
+        "way-in": {"way-in-image": a.input == "image", "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked)},
+        "training": {"training-classes": a.input == "image", "training-decoder": a.encoder_decoder, "training": True},
         "every-position": {"every-position": a.input != "image"},
         "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
@@ -577,11 +570,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "vocabulary": {"vocabulary": "V" in sizes},
         "chosen-token": {"chosen-token": "i" in sizes},
         **{part: {part: not rows.isdisjoint(problem.asked)} for part, rows in _ABOUT_ROWS.items()},
-        "groups": {
-            "": _GROUPED_ROWS.isdisjoint(problem.asked),
-            "groups-of-one": kv_heads == 1,
-            "groups": True,
-        },
+        "groups": {"": _GROUPED_ROWS.isdisjoint(problem.asked), "groups-of-one": kv_heads == 1, "groups": True},
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},

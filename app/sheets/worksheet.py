@@ -201,9 +201,7 @@ _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false.")
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
 _Sentence = Annotated[
-    _Text,
-    AfterValidator(partial(_checked_text, longest=MAX_SENTENCE, shortest=0)),
-    _must(_AT_MOST, most=MAX_SENTENCE),
+    _Text, AfterValidator(partial(_checked_text, longest=MAX_SENTENCE, shortest=0)), _must(_AT_MOST, most=MAX_SENTENCE)
 ]
 _LineOrNothing = Annotated[
     _Text,
@@ -256,11 +254,7 @@ class AuthorMisconception:
             most=MAX_MISCONCEPTION_KEY,
         ),
     ] = field(default="", kw_only=True)
-    name: Annotated[
-        _Text,
-        _line(MAX_MISCONCEPTION_NAME),
-        _must(_ONE_LINE, most=MAX_MISCONCEPTION_NAME),
-    ]
+    name: Annotated[_Text, _line(MAX_MISCONCEPTION_NAME), _must(_ONE_LINE, most=MAX_MISCONCEPTION_NAME)]
     boxes: Annotated[
         Mapping[str, _Formula],
         Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),

@@ -142,10 +142,6 @@ GROUP = (
         ),
     ),
     # Each token taken to read the weights again, or a decoding step to use them for all tokens.
-    Misconception(
-        "weights-read-for-each-token",
-        146,
-        on("model-costs", {"prefill_intensity.count": "1"}),
-    ),
+    Misconception("weights-read-for-each-token", 146, on("model-costs", {"prefill_intensity.count": "1"})),
     Misconception("decoding-reuses-weights", 147, on("model-costs", {"decode_intensity.count": "N"})),
 )

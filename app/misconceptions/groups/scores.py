@@ -99,19 +99,7 @@ GROUP = (
     Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),
     Misconception("softmax-over-all", 65, on("scale-mask-softmax", {"weights_sum.count": "1"})),
     # The columns of the weights sum to one in place of the rows; the shape is the same.
-    Misconception(
-        "softmax-over-queries",
-        142,
-        on("same-shapes", each("right - 1", *_SOFTMAX_DIMS)),
-    ),
-    Misconception(
-        "softmax-over-heads",
-        143,
-        on("same-shapes", each("right - 2", *_SOFTMAX_DIMS)),
-    ),
-    Misconception(
-        "dimensions-counted-from-one",
-        144,
-        on("same-shapes", each("right + 1", *_SOFTMAX_DIMS)),
-    ),
+    Misconception("softmax-over-queries", 142, on("same-shapes", each("right - 1", *_SOFTMAX_DIMS))),
+    Misconception("softmax-over-heads", 143, on("same-shapes", each("right - 2", *_SOFTMAX_DIMS))),
+    Misconception("dimensions-counted-from-one", 144, on("same-shapes", each("right + 1", *_SOFTMAX_DIMS))),
 )

@@ -33,9 +33,7 @@ GROUP = (
         },
     ),
     Misconception(
-        "columns-are-tokens",
-        9,
-        on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",))),
+        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
