@@ -51,21 +51,22 @@ class AnswerReader:
         one, as in PyTorch; a negative one that is not there is Unreadable.
         """
         entry = self.problem.table.askable.get(blank.tensor)
-        if isinstance(entry, WrittenPattern):
-            return _read_pattern(text, entry)
-        if isinstance(entry, OneOf):
-            return _read_option(text, entry)
-        if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
-            return part
-        if isinstance(entry, Count) and entry.dims and (dimension := _read_negative_dimension(text, entry.dims)):
-            return dimension
-        if self.in_letters:
-            return self._read_letters(blank, text)
+        try:
+            if isinstance(entry, WrittenPattern):
+                return Answer(entry.number_of(text)) if text.strip() else None
+            if isinstance(entry, OneOf):
+                return _read_option(text, entry)
+            if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
+                return part
+            if isinstance(entry, Count) and entry.dims and (dimension := _read_negative_dimension(text, entry.dims)):
+                return dimension
+            if self.in_letters:
+                return self._read_letters(blank, text)
+        except CannotReadError as error:
+            return error.unreadable
         box = self.unit(blank)
         number = read_answer(text, self._size_by_name, box)
-        if not isinstance(number, int):
-            return number
-        return Answer(number, margin=rounding_margin(text, box) if box in ("operations", "bytes") else 0)
+        return Answer(number, margin=rounding_margin(text, box)) if isinstance(number, int) else number
 
     def unit(self, blank: Blank) -> BoxUnit:
         """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes".
@@ -78,8 +79,9 @@ class AnswerReader:
     def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text means on a sheet in letters; None for an empty one.
 
-        Unreadable if it is no expression, a number alone other than 0 and 1, or if its size on this sheet isn't whole,
-        is too large, or smaller than the box takes. For an unknown letter, the reason lists the sheet's symbols.
+        Unreadable if it is no expression, a number alone other than 0 and 1, or if its size on this sheet isn't whole
+        or is too large. For an unknown letter, the reason lists the sheet's symbols. Raises CannotReadError if its size
+        is smaller than the box takes.
         """
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
@@ -91,10 +93,7 @@ class AnswerReader:
             return Unreadable("no-length")
         if value > MAX_VALUE:
             return Unreadable("too-large")
-        try:
-            return Answer(check_least(int(value), self.unit(blank)), meaning)
-        except CannotReadError as error:
-            return error.unreadable
+        return Answer(check_least(int(value), self.unit(blank)), meaning)
 
     def read_formula(self, text: str) -> Expression | Unreadable | None:
         """What an author's formula for a box means, in the symbols of the sheet; None for an empty text.
@@ -237,14 +236,6 @@ def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
         return None
     number = next((option for option in question.options if text.strip() == str(option)), None)
     return Unreadable("no-option", ", ".join(map(str, question.options))) if number is None else Answer(number)
-
-
-def _read_pattern(text: str, question: WrittenPattern) -> Answer | Unreadable | None:
-    """The number of a typed pattern; None for an empty text, Unreadable for one that is no pattern of the call."""
-    try:
-        return Answer(question.number_of(text)) if text.strip() else None
-    except CannotReadError as error:
-        return error.unreadable
 
 
 def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
