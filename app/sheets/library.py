@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial, wraps
+from functools import lru_cache, partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from app.models.architecture import TokensError
@@ -88,10 +88,11 @@ class Library:
         return Library(chosen, self.models, self.wording)
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
-        """The library with these worksheets and models as well; it is itself if that adds nothing.
+        """The library with these worksheets and models as well; this library itself if they add nothing.
 
-        A worksheet replaces one with its key; a model whose key the library has is left out. The latest are cached with
-        their sheets, so that the same worksheets and models give the same library.
+        A worksheet replaces one with the same key; a model whose key the library has is left out. The latest results
+        are cached with their sheets: the same worksheet objects, and models with the same keys, names and sentences,
+        give the same library.
         """
         sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)
         if not sheets and not added:
@@ -111,19 +112,19 @@ class Library:
     ) -> Variant:
         """A sheet to fill in; a model, tokens or decoder tokens of None are the worksheet's.
 
-        For tokens of None it is the number nearest to the worksheet's that the model can take.
+        If the model cannot take the worksheet's number of tokens, the nearest that it can take is used. Decoder tokens
+        that equal the worksheet's count as None.
 
-        Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError if
-        the model has no such topic or none of the worksheet's rows. The latest sheets are cached.
+        Raises WorksheetError for an unknown key, TokensError for given lengths that the model cannot take, and
+        TopicError if the model has no such topic or `Worksheet.check_rows` refuses it. The latest sheets are cached.
         """
         return self._variant(worksheet, model, tokens, decoder_tokens)
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, cached by these arguments; raises what that does.
+        """The sheet of `variant`, which has the rules; cached by these arguments, however that was called.
 
-        Without `tokens` it has the worksheet's number, or the nearest that the model can take. Decoder tokens that
-        equal the worksheet's become None, so that they add nothing to the sheet's code.
+        Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
@@ -201,7 +202,8 @@ class Library:
         code = read_code(text)
         if code is None:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
-            raise WorksheetError(problem.format(text=text[:60], example=self._example_code))
+            example = self.variant(next(iter(self.worksheets))).code
+            raise WorksheetError(problem.format(text=text[:60], example=example))
         if variant := self._variant_from_code(code):
             return variant
         problem = _(
@@ -222,11 +224,6 @@ class Library:
                 if variant := self._variant_if_code_fits(code, sheet, model):
                     return variant
         return None
-
-    @cached_property
-    def _example_code(self) -> str:
-        """The code of the first worksheet as it was written, to show what a code looks like."""
-        return self.variant(next(iter(self.worksheets))).code
 
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
         """The sheet of this worksheet and model with the code's lengths, if it has exactly this code; else None.

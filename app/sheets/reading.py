@@ -42,13 +42,13 @@ class AnswerReader:
     in_letters: bool
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text in that box means; None for an empty one, Unreadable with a reason for one that is no length.
+        """What a text in that box means; None for an empty one, Unreadable with a reason for one that cannot be read.
 
         On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
         expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
-        A choice is one of its numbers on every sheet, a pattern the number of the one that computes the same, a
-        dimension a whole number, and a word its place among the words. Where a count is a dimension, -1 is the last
-        one, as in PyTorch; a negative one that is not there is Unreadable.
+        On every sheet a choice is read as the number of an option, a written pattern as the number of the expected one
+        that computes the same, a dimension as a whole number, and a word as its place among the words, from 1. Where a
+        count is a dimension, -1 is the last one, as in PyTorch; a negative one that is not there is Unreadable.
         """
         entry = self.problem.table.askable.get(blank.tensor)
         try:
@@ -71,7 +71,8 @@ class AnswerReader:
     def unit(self, blank: Blank) -> BoxUnit:
         """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes".
 
-        The count of a tensor, or of a row that the table lacks, is in "parameters".
+        The count of a tensor, or of a row that the table lacks, is in "parameters". Every field but "count" is a
+        "side", choices and the parts of a line of code as well.
         """
         entry = self.problem.table.askable.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
@@ -137,19 +138,17 @@ class AnswerReader:
     def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
         """Whether two expressions are equal once some of the model's sizes are numbers; N and M stay symbols.
 
-        At least one symbol must stay, or 4·h would be d_h whenever both are 128. They are compared with d as H·d_h, and
-        then with d_h as d/H.
+        All other sizes become numbers; if then no symbol of the first is left, all but one of them, each in turn. At
+        least one symbol must stay, or 4·h would be d_h whenever both are 128. They are compared with d as H·d_h, and
+        then with d_h as d/H, if the model has d = H·d_h.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         identities = self._model_identities
-        by_width = {**identities, "d_h": symbol("d") / symbol("H")} if "d" in identities else identities
-        head = by_width.get("d_h", symbol("d_h"))
-        by_width = {
-            name: head if meaning_of_symbol == symbol("d_h") else meaning_of_symbol
-            for name, meaning_of_symbol in by_width.items()
-            if name != "d"
-        }
-        for form in (identities, by_width):
+        forms = [identities]
+        if "d" in identities:
+            head, others = symbol("d") / symbol("H"), {name: size for name, size in identities.items() if name != "d"}
+            forms.append({"d_h": head, **{n: head if size == symbol("d_h") else size for n, size in others.items()}})
+        for form in forms:
             first, second = _substituted(meaning, form), _substituted(length, form)
             numbers = {name: Expression.number(sizes[name]) for name in (first.symbols | second.symbols) - {"N", "M"}}
             # What is equal with some sizes as numbers stays equal with more, so as many are tried as leave a symbol.
@@ -182,10 +181,11 @@ class AnswerReader:
 
     @cached_property
     def symbol_by_name(self) -> Mapping[str, str]:
-        """The symbol of every name that may be written: the notation's names win, then the table's symbols.
+        """The symbol of every name that may be written for a size in `symbols`.
 
-        Other names come last. A name that could mean two sizes that are not always equal in this model is left out. All
-        may be written without "_".
+        The notation's names win, then the symbols of the table, then OTHER_NAMES. A name that the notation gives to two
+        symbols means the first of them; another name that could mean two sizes is left out, unless these are always
+        equal in this model. Each name may be written without "_" if that is not a name of its own.
         """
         names: dict[str, str] = {self.notation.symbol(symbol): symbol for symbol in reversed(self.symbols)}
         for kind in ({symbol: (symbol,) for symbol in self.symbols}, OTHER_NAMES):
@@ -210,10 +210,10 @@ class AnswerReader:
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:
-        """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
+        """What replaces the symbols that are redundant in this model: H·d_h for d, H for G, d_h for d_v, if equal.
 
-        Likewise d_rot by d_h if all of a head is rotated, and d_ff by 4·d if its family's rule makes it so. In latent
-        attention d_nope is d_h − d_rope.
+        Likewise d_h for d_rot if all of a head is rotated, and 4·d for d_ff if its family's rule makes it so, as
+        4·H·d_h if d is H·d_h. In latent attention d_h − d_rope replaces d_nope.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
@@ -239,9 +239,11 @@ def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
 
 
 def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
-    """What is filled into one part of a line: a word as its place, a whole number as itself; None for an empty text.
+    """What is filled into one part of a line of code; None for an empty text.
 
-    A size other than -1, which stands for what is left, is left to be read like any other: None, too.
+    A word is typed as itself or as its place, which is its number; a dimension is a whole number of up to three digits,
+    which may be negative. Anything else in their boxes is Unreadable. In the box of a size only -1 is read here, which
+    in PyTorch means whatever is left; None for any other text, which the caller reads like any other size.
     """
     written = normalize_signs(text).strip()
     if not written:

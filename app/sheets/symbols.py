@@ -58,27 +58,24 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
-        """The meaning of a part, if it is not too long or too large and no more than MAX_STEPS terms were made."""
+        """The meaning of a part of the text; CannotReadError if it is too long or too large, or takes too many steps.
+
+        Too long are more than MAX_TERMS terms and a term of more than MAX_DEGREE symbols, divisors included; too large
+        is a number above MAX_VALUE in the numerator or denominator of a factor.
+        """
         nonlocal steps
         steps += len(meaning.terms)
-        if steps > MAX_STEPS:
+        if steps > MAX_STEPS or len(meaning.terms) > MAX_TERMS:
             raise CannotReadError("too-long")
-        return _check_terms(meaning)
+        for factor, symbols, divisors in meaning.terms:
+            if len(symbols) + len(divisors) > MAX_DEGREE:
+                raise CannotReadError("too-long")
+            if abs(factor.numerator) > MAX_VALUE or factor.denominator > MAX_VALUE:
+                raise CannotReadError("too-large")
+        return meaning
 
     tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
     try:
         return ExpressionParser(tokens, atom, check).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix
         raise CannotReadError("incomplete") from None
-
-
-def _check_terms(meaning: Expression) -> Expression:
-    """The expression itself; raises CannotReadError if it has too many terms, or one is too long or too large."""
-    if len(meaning.terms) > MAX_TERMS:
-        raise CannotReadError("too-long")
-    for factor, symbols, divisors in meaning.terms:
-        if len(symbols) + len(divisors) > MAX_DEGREE:
-            raise CannotReadError("too-long")
-        if abs(factor.numerator) > MAX_VALUE or factor.denominator > MAX_VALUE:
-            raise CannotReadError("too-large")
-    return meaning
