@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -99,25 +99,15 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
         fits += _fits_of_two(answers)
         fits += _fits_transposed(answers)
     best = min(fits, key=lambda fit: fit.rank, default=None)
-    return _diagnosis_of(problem, best) if best and not _has_rival(problem, best, fits) else None
-
-
-def _has_rival(problem: Problem, best: _Fit, fits: Iterable[_Fit]) -> bool:
-    """Whether a fit of other misconceptions has the same rank as the best one and explains the same blanks.
-
-    Never if one of the best fit's misconceptions is the author's.
-
-    Example: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
-    """
+    if best is None:
+        return None
     alike = (fit for fit in fits if fit.rank == best.rank and fit.explained == best.explained)
-    is_of_author = not best.misconceptions.isdisjoint(problem.author_misconceptions)
-    return not is_of_author and any(fit.misconceptions != best.misconceptions for fit in alike)
-
-
-def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
-    """The fit's misconceptions as a Diagnosis: the one that explains more blanks is its key, the other its `also`."""
-    explains = tuple(blank for blank in problem.blanks if blank in fit.explained)
-    first, *others = sorted(fit.held, key=lambda e: -sum(blank in fit.explained for blank in e.wrong_answers))
+    # As a rival: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
+    has_rival = any(fit.misconceptions != best.misconceptions for fit in alike)
+    if has_rival and best.misconceptions.isdisjoint(problem.author_misconceptions):
+        return None
+    first, *others = sorted(best.held, key=lambda e: -sum(blank in best.explained for blank in e.wrong_answers))
+    explains = tuple(blank for blank in problem.blanks if blank in best.explained)
     return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
 
 
@@ -213,9 +203,9 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     left = unexplained_blanks - following
     if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
         return
-    slipped = any(
-        is_slip_in(blank, wrong[blank], meant) for blank in left for meant in _meant_numbers(problem, blank, held)
-    )
+    # What a slipped blank may have been meant to hold: the numbers predicted for it, else the right one.
+    meant = {b: [e.wrong_answers[b] for e in held if b in e.wrong_answers] or [problem.answers[b]] for b in left}
+    slipped = any(is_slip_in(blank, wrong[blank], number) for blank in left for number in meant[blank])
     unexplained = len(left) - slipped
     if unexplained > len(explained) // 3:
         return
@@ -228,9 +218,3 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     )
     unseen = sum(values.get(blank) != number for e in held for blank, number in e.wrong_answers.items())
     yield _Fit(held, explained, cost, unseen)
-
-
-def _meant_numbers(problem: Problem, blank: Blank, held: Iterable[Expectation]) -> list[int]:
-    """The numbers that a slipped blank may have been meant to hold: those predicted for it, else the right one."""
-    predicted = [e.wrong_answers[blank] for e in held if blank in e.wrong_answers]
-    return predicted or [problem.answers[blank]]

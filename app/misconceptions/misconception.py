@@ -148,6 +148,11 @@ class Misconception:
             if unknown:
                 raise CatalogueError(f"The misconception {where}: there is no {unknown}.")
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The keys of the topics on whose sheets it can show."""
+        return tuple(self.predictions)
+
 
 def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
     """Yield what a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'.

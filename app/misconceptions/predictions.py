@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -58,34 +58,22 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
 def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
     """The predictions for this topic and model by key of the misconception, in the order of `expectations`.
 
-    Some of them may change nothing on this sheet.
+    On a sheet about a bug, each wrong reason that a misconception of the catalogue leads to is predicted as its place,
+    from 1, in the blank "why.choice". Some predictions may change nothing on this sheet.
     """
-    of_author = {
+    predictions: dict[str, tuple[Prediction, ...]] = {
         key: (Prediction({str(blank): Formula(size) for blank, size in sizes.items()}),)
         for key, sizes in problem.author_misconceptions.items()
     }
-    of_catalogue = {
-        each.key: each.predictions[problem.topic]
-        for each in MISCONCEPTIONS
-        if problem.topic in each.predictions and each.applies_to(problem.architecture)
-    }
-    return {**of_author, **of_catalogue, **_of_case(problem)}
-
-
-def _of_case(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
-    """The wrong reasons of a sheet about a bug, by the misconception that makes a student choose them; else {}.
-
-    A reason is predicted as its place, from 1, in the blank "why.choice". Reasons that no misconception of the
-    catalogue leads to are left out.
-    """
-    predictions, table = dict[str, tuple[Prediction, ...]](), problem.table
-    if not isinstance(table, BugTable):
-        return predictions
-    for place, reason in enumerate(table.reasons, start=1):
-        key = misconception_of(reason)
-        if key in _KEYS and reason != table.right_reason:
-            prediction = Prediction({"why.choice": Formula(Expression.number(place))})
-            predictions[key] = (*predictions.get(key, ()), prediction)
+    for each in MISCONCEPTIONS:
+        if problem.topic in each.predictions and each.applies_to(problem.architecture):
+            predictions[each.key] = each.predictions[problem.topic]
+    if isinstance(problem.table, BugTable):
+        for place, reason in enumerate(problem.table.reasons, start=1):
+            key = misconception_of(reason)
+            if key in _KEYS and reason != problem.table.right_reason:
+                prediction = Prediction({"why.choice": Formula(Expression.number(place))})
+                predictions[key] = (*predictions.get(key, ()), prediction)
     return predictions
 
 
@@ -138,53 +126,33 @@ def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Exp
 def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
     """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
 
-    Empty, as if it predicted nothing, if one of its sizes is not whole in this model, such as d/H where H does not
-    divide d, or if one of its numbers cannot be typed.
+    Into a blank that it overrides it writes that formula; else, if it transposes, the right number of the other side;
+    else what the right expression comes to with the sizes that it substitutes. Empty, as if it predicted nothing, if
+    one of these is not whole in this model, such as d/H where H does not divide d, or if an override cannot be typed.
     """
-    substituted = dict(problem.sizes)
+    sizes = dict(problem.sizes)
     for symbol, formula in prediction.meanings.items():
         if (meant := formula.number(problem.sizes)) is None:
             return {}
-        substituted[symbol] = meant
+        sizes[symbol] = meant
+    # Only blanks that it may change are looked at, some of them twice.
+    transposed, substituted, names = prediction.transposed, prediction.substitutions.keys(), problem.blanks_by_name
+    affected = [b for b in problem.blanks if b.tensor in transposed or "*" in transposed]
+    affected += [b for b in problem.blanks if substituted and substituted & problem.expression(b).symbols]
+    affected += [names[name] for name in prediction.overrides if name in names]
     wrong = dict[Blank, int]()
-    for blank in _affected_blanks(prediction, problem):
-        number = _predicted_number(prediction, problem, blank, substituted)
+    for blank in affected:
+        if override := prediction.written.get(str(blank)):
+            number = number_written(problem, blank, override)
+        elif transposed:
+            number = problem.answers[blank.transposed]
+        else:
+            number = Formula(problem.expression(blank)).number(sizes)
         if number is None:
             return {}
         if number != problem.answers[blank]:
             wrong[blank] = number
     return wrong
-
-
-def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
-    """The blanks of the sheet that a prediction may change; some of them may be named twice.
-
-    They are all blanks if it transposes "*"; else those of the tensors it transposes, those whose right answer has a
-    symbol it substitutes, and those it overrides, as far as the sheet asks for them.
-    """
-    if "*" in prediction.transposed:
-        return problem.blanks
-    transposed = [blank for blank in problem.blanks if blank.tensor in prediction.transposed]
-    symbols = prediction.substitutions.keys()
-    substituted = [b for b in problem.blanks if symbols and symbols & problem.expression(b).symbols]
-    names = problem.blanks_by_name
-    return (*transposed, *substituted, *(names[name] for name in prediction.overrides if name in names))
-
-
-def _predicted_number(
-    prediction: Prediction, problem: Problem, blank: Blank, substituted: Mapping[str, int]
-) -> int | None:
-    """The number that a prediction writes into one blank, which may be the right one.
-
-    None if an override cannot be typed there, or if the number is not whole. An override of the blank comes first;
-    else, if the prediction transposes, the right number of the other side; else the right expression with the sizes in
-    `substituted`.
-    """
-    if formula := prediction.written.get(str(blank)):
-        return number_written(problem, blank, formula)
-    if prediction.transposed:
-        return problem.answers[blank.transposed]
-    return Formula(problem.expression(blank)).number(substituted)
 
 
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:

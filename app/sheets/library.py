@@ -26,15 +26,16 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
-    """A decorator that caches the `size` latest results of a library's method, separately in each library."""
+    """A decorator that caches the `size` results of a library's method that were asked for last, in each library.
+
+    The cache is an attribute of the library, made at the first call; arguments must be hashable.
+    """
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
-        """Wrap the method so that a library keeps its latest results."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """Return the method's result for these arguments, a kept one if there is one."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -72,7 +73,11 @@ class Library:
 
     @_cached(PARTS_REMEMBERED)
     def _part(self, key: str) -> Worksheet:
-        """The cut worksheet with that key; raises WorksheetError for an unknown key or number of rows. Cached."""
+        """The cut worksheet with that key, cached.
+
+        Raises WorksheetError: for a worksheet of the library without such a part, the sentence of `no_such_part`; for
+        any other key a sentence that lists the keys of the library.
+        """
         whole, cut, number = key.partition(CUT)
         if cut and whole in self.worksheets:
             if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
@@ -216,7 +221,7 @@ class Library:
     def _variant_from_code(self, code: Code) -> Variant | None:
         """The first sheet with this code, over all worksheets and models in order; None if no sheet has it. Cached.
 
-        A code without a model is looked for with each worksheet's model only.
+        Only worksheets whose key has the code's hash are tried; with a code without a model, only their own model.
         """
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models

@@ -49,8 +49,9 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
 
-    The code is that which the row is about, "" for most. A row that is chosen has its options by number, and one whose
-    boxes are marked together the text around them. Each of its boxes that takes a word has those that it takes.
+    "code" is the line that the row is about, "" for most. "options" are the texts of a choice by number, empty for a
+    pattern that is to be written; "between" is the text around boxes that are marked together, and "words" has for each
+    of these boxes that takes a word those that it takes. All three are empty for other rows.
     """
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()

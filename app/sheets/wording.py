@@ -277,8 +277,17 @@ class Wording(WordingPart):
 
     def topic_section(self, topic: str, section: TopicSection) -> Sentences:
         """The sentences of a section by key; a topic's sentence replaces the general one with the same key."""
-        of_topic: Sentences = getattr(self.topics[topic], section.replace("-", "_"))
-        return {**self.sheets[section], **of_topic}
+        words = self.topics[topic]
+        of_topic: Mapping[TopicSection, Sentences] = {
+            "description": words.description,
+            "assumptions": words.assumptions,
+            "symbol-names": words.symbol_names,
+            "stated-sizes": words.stated_sizes,
+            "axis-names": words.axis_names,
+            "reasons": words.reasons,
+            "row-things": words.row_things,
+        }
+        return {**self.sheets[section], **of_topic[section]}
 
     def phrases(self, tokens_are: str) -> Sentences:
         """The phrases of formulas by key; those for columns replace others with their key if `tokens_are` "columns"."""

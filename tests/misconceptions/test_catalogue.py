@@ -64,7 +64,8 @@ def told_apart(variant: Variant) -> list[tuple[str, FilledSheet]]:
 def test_a_key_stands_for_one_misconception() -> None:
     """Which is of some topic, of those there are; tests/misconceptions/test_students_by_hand.py names them all."""
     assert len({misconception.key for misconception in MISCONCEPTIONS}) == len(MISCONCEPTIONS)
-    assert all(misconception.predictions for misconception in MISCONCEPTIONS)
+    assert all(misconception.topics for misconception in MISCONCEPTIONS)
+    assert all(set(misconception.topics) <= set(TOPICS) for misconception in MISCONCEPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +322,7 @@ def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
     shown = {
         misconception.key
         for misconception in MISCONCEPTIONS
-        if sheet.worksheet.topic in misconception.predictions and misconception.applies_to(sheet.architecture)
+        if sheet.worksheet.topic in misconception.topics and misconception.applies_to(sheet.architecture)
     }
     if isinstance(sheet.table, BugTable):
         shown = {misconception_of(r) for r in sheet.table.reasons if r != sheet.table.right_reason} - {""}

@@ -162,10 +162,10 @@ def _symbol(token: re.Match[str]) -> FormulaSymbol:
 
 
 def _sign(sign: str, before: Sequence[FormulaNode]) -> FormulaSymbol:
-    """A sign as it is set: * as ·, - as −, and spaces around it unless it multiplies, divides or negates what follows.
+    """A sign as it is set: * as ·, - as −, with a space on either side if it is one of _SPACED_SIGNS.
 
-    A + or − negates at the beginning and after another sign, an opening bracket or a comma. A comma has a space after
-    it.
+    A + or − that negates what follows has no spaces: at the beginning (`before` are the nodes so far), and after one of
+    _SPACED_SIGNS, an opening bracket or a comma. A comma has a space after it.
     """
     sign = _WRITTEN_SIGNS.get(sign, sign)
     last = before[-1] if before else FormulaSymbol("(")
