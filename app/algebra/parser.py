@@ -160,16 +160,24 @@ class ExpressionParser(Generic[Value]):
         """Read a sum in brackets, or else a number or name by `atom`; then ^ with a whole number, if there is one.
 
         Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed;
-        "exponent" for a ^ without a whole number up to MAX_EXPONENT, and for a second ^. `check` gets every
-        intermediate value, so a power that is too large is never worked out.
+        "exponent" for a ^ without a whole number up to MAX_EXPONENT, and for a second ^. `check` gets the value of the
+        number or name and every intermediate value, so a power that is too large is never worked out.
         """
-        base = value = self._bracket() if self.peek() == "(" else self._number_or_name()
+        if self.peek() == "(":
+            base: Value = self._bracket()
+        else:
+            atom = self.atom(self.peek()) if self.peek() else None
+            if atom is None:
+                raise CannotReadError("incomplete")
+            self.take()
+            base = self.check(atom)
         if self.peek() != "^":
-            return value
+            return base
         self.take()
         exponent = self.take() if self.peek().isdigit() and len(self.peek()) <= len(str(MAX_EXPONENT)) else "0"
         if not 1 <= int(exponent) <= MAX_EXPONENT or self.peek() == "^":
             raise CannotReadError("exponent")
+        value = base
         for _ in range(int(exponent) - 1):
             value = self.check(value * base)
         return value
@@ -190,14 +198,3 @@ class ExpressionParser(Generic[Value]):
             raise CannotReadError("incomplete")
         self.take()
         return value
-
-    def _number_or_name(self) -> Value:
-        """The current token's value by `atom`, passed through `check`; moves past it.
-
-        Raises CannotReadError("incomplete") after the last token, and for a sign or closing bracket.
-        """
-        atom = self.atom(self.peek()) if self.peek() else None
-        if atom is None:
-            raise CannotReadError("incomplete")
-        self.take()
-        return self.check(atom)

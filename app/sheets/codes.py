@@ -103,7 +103,7 @@ def imported_key_prefix(letters: str) -> str:
 
 
 def _letters_of(number: int, min_length: int) -> str:
-    """A number in base 19 with the code's letters as digits, 20 as 'CC', after B, the zero, to `min_length` letters."""
+    """A number in base 19, with CODE_LETTERS as digits, filled up to `min_length` letters with B, zero: 'CC' is 20."""
     digits = ""
     while number or len(digits) < min_length:
         number, digit = divmod(number, len(CODE_LETTERS))

@@ -32,10 +32,12 @@ def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
     """
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
+        """The method with a cache of its results in the library that it is called on."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            """The result for these arguments from the library's cache, which the first call makes."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))

@@ -148,7 +148,9 @@ class _Writer:
         """
         operation = tensor.made_by
         if operation is None:
-            return self._parameter(tensor) if tensor.parameter else self._given(tensor)
+            if tensor.parameter:
+                return self._parameter(tensor)
+            return self._say("given", sides=self._and([self._given_side(side) for side in self._in_order(tensor)]))
         is_batched = len(tensor.shape) > len(MATRIX_FIELDS)
         sides = [] if is_batched else [self._side(tensor, side) for side in self._in_order(tensor)]
         pairs = zip(tensor.sides, operation.sides, operation.operand_sides[0], strict=False)
@@ -177,12 +179,12 @@ class _Writer:
         }
         return self._say(f"dimension-{form}" if self.variant.has_dimensions else form, **words)
 
-    def _given(self, tensor: Tensor) -> str:
-        """The sides of a tensor that is given: "one row for each token, and the number of columns is …"."""
-        return self._say("given", sides=self._and([self._given_side(side) for side in self._in_order(tensor)]))
-
     def _given_side(self, side: Blank) -> str:
-        """One side of a given tensor: "one row for each token" for tokens, else its size in words or in symbols."""
+        """One side of a given tensor: "one row for each token", or "the number of columns is the embedding dimension".
+
+        The first if it has N, M or a fixed number of rows, the wording says what each is for, and the sheet has no
+        dimensions; else the size as the description names it or, if it doesn't, in the sheet's symbols.
+        """
         length = self.variant.table[side.tensor].expression(side.field)
         is_tokens = str(length) in ("N", "M") or not length.symbols
         if is_tokens and (thing := self._thing(side)) and not self.variant.has_dimensions:
@@ -198,7 +200,11 @@ class _Writer:
         return self._say("parameter", product=self.variant.text.product, read=read, written=written)
 
     def _vector(self, length: Expression) -> str:
-        """A length and what it is: "4096 numbers (the embedding dimension)", or "(H·d_head)" where no words say it."""
+        """A length and what it is: "4096 numbers (the embedding dimension)".
+
+        If the description has no name for it, the length in symbols is in the brackets; on a sheet in letters, which
+        has the symbols as the length, nothing.
+        """
         meaning = self.variant.text.size_in_words(str(length))
         if not meaning and not self.in_letters:
             meaning = self.variant.notation.write(length)

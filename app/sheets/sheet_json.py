@@ -55,20 +55,16 @@ def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     """
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
-    parts = zip(boxes_of(variant, row), asked.parts, strict=True) if isinstance(asked, Joint) else ()
+    boxes = list(map(variant.box, row.blanks))
+    parts = zip(boxes, asked.parts, strict=True) if isinstance(asked, Joint) else ()
     points = 1 if row.points is None else row.points
     return {
         "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "code": row.code,
-        "boxes": boxes_of(variant, row), "points": points,
+        "boxes": boxes, "points": points,
         "options": {str(number): option_text(variant, row.key, number) for number in options},
         "between": asked.between if isinstance(asked, Joint) else (),
         "words": {box: part.words for box, part in parts if part.words},
     }  # fmt: skip
-
-
-def boxes_of(variant: Variant, row: Row) -> list[str]:
-    """The names of a row's boxes, from left to right."""
-    return list(map(variant.box, row.blanks))
 
 
 def _program_json(variant: Variant) -> dict[str, Any] | None:

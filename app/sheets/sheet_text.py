@@ -37,15 +37,11 @@ _EQUATION = re.compile(rf"(?<!\w)([^\W\d]\w*)(?=\s*=\s*(?:(?:[0-9],[0-9]|[^=,;\n
 # Such a number that stands alone: not the 7 of 7B or of 2.7.
 _NUMBER_ALONE = re.compile(rf"(?<![\w.,]){_NUMBER}(?!\w)")
 _WITHOUT_MARKUP = str.maketrans(dict.fromkeys("$*{}\\"))
-
-
 # The rows that compare a gated feed-forward block with one that is not, of which a sheet has both or none.
 _COMPARED_BLOCKS = (
     frozenset({"gated_parameters", "ungated_parameters"}),
     frozenset({"block_parameters", "gated_width"}),
 )
-
-
 # Parts of a description or of the assumptions that are about these rows alone, and left out of a sheet that asks for
 # none of them.
 _ABOUT_ROWS = {

@@ -29,22 +29,6 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     more than MAX_DEGREE symbols, texts that take more than MAX_STEPS steps to work out, division by a sum, and numbers
     without a symbol, except 0 and 1. A formula `of_author` may be a number.
     """
-    try:
-        meaning = _read_expression(text, names)
-    except CannotReadError as error:
-        reason = error.unreadable
-        return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
-    if meaning is None or meaning.symbols or meaning in (ZERO, ONE) or of_author:
-        return meaning
-    return Unreadable("numbers")
-
-
-def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
-    """The expression that a typed text means, with `names` as the symbol of each name; None for a blank text.
-
-    Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, and a text or sum that
-    is too long, or takes more than MAX_STEPS to work out.
-    """
     if not text.strip():
         return None
 
@@ -58,10 +42,10 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
-        """The meaning of a part of the text; CannotReadError if it is too long or too large, or takes too many steps.
+        """The meaning of a part of the text; raises CannotReadError if it is beyond one of the limits above.
 
-        Too long are more than MAX_TERMS terms and a term of more than MAX_DEGREE symbols, divisors included; too large
-        is a number above MAX_VALUE in the numerator or denominator of a factor.
+        "too-long" for terms, for symbols of a term with its divisors, and for steps of all parts so far; "too-large"
+        for a numerator or denominator above MAX_VALUE.
         """
         nonlocal steps
         steps += len(meaning.terms)
@@ -74,8 +58,12 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
                 raise CannotReadError("too-large")
         return meaning
 
-    tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
     try:
-        return ExpressionParser(tokens, atom, check).value()
+        tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
+        meaning = ExpressionParser(tokens, atom, check).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix
-        raise CannotReadError("incomplete") from None
+        return Unreadable("incomplete")
+    except CannotReadError as error:
+        reason = error.unreadable
+        return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
+    return meaning if meaning.symbols or meaning in (ZERO, ONE) or of_author else Unreadable("numbers")

@@ -90,11 +90,7 @@ def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
     A misconception without a finding, or with only "same" ones, is recognised: the sheet filled in as it says is
     attributed to it.
     """
-    return tuple(
-        finding
-        for misconception in variant.worksheet.misconceptions
-        for finding in _findings_about(variant, misconception)
-    )
+    return tuple(finding for each in variant.worksheet.misconceptions for finding in _findings_about(variant, each))
 
 
 def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
@@ -123,24 +119,20 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
     else:
         diagnosis = diagnose(variant.problem_for_marking, {**key, **written})
         held = diagnosis.key if diagnosis and not diagnosis.also else ""
-        yield from (
-            _alike(variant, misconception) if held == misconception.key else (_hidden(variant, misconception, held),)
-        )
+        if held == misconception.key:
+            yield from _alike(variant, misconception)
+        elif held:
+            message = _("On this sheet “{name}” is taken for “{other}”.")
+            words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
+            yield AuthorFinding(misconception.key, "hidden", message.format(**words), other=held)
+        else:
+            message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
+            yield AuthorFinding(misconception.key, "hidden", message.format(name=misconception.name))
 
 
 def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
     """The wrong numbers that an author's misconception writes, with tokens as rows; empty if it writes none."""
     return next((each.wrong_answers for each in expectations(problem) if each.misconception == key), {})
-
-
-def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> AuthorFinding:
-    """The finding that a sheet with this misconception is attributed to the one with the key `held`, "" for none."""
-    if held:
-        message = _("On this sheet “{name}” is taken for “{other}”.")
-        words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
-        return AuthorFinding(misconception.key, "hidden", message.format(**words), other=held)
-    message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
-    return AuthorFinding(misconception.key, "hidden", message.format(name=misconception.name))
 
 
 def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:

@@ -73,14 +73,17 @@ def check_settings(
     """The Worksheet of these settings, or None and a SettingError for every setting that has to change.
 
     Checked in this order: names and types of the settings; models; topic and lengths; rows; answers; texts,
-    misconceptions and keys. Only the errors of the first step that has any are returned.
+    misconceptions and keys. Only the errors of the first step that has any are returned. Of the first step it is one
+    for each setting, those about missing settings last; a setting in NOT_SET is unknown, and then the only error.
     """
     if name := next((each for each in NOT_SET if each in values), ""):
         return None, (SettingError(_(_NO_SETTING).format(setting=name, known=", ".join(_SETTINGS)), name),)
     try:
         sheet = WORKSHEETS.validate_python({**values, "key": key})
     except ValidationError as error:
-        return None, _setting_errors(error)
+        problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
+        first_by_path = {problem["loc"]: problem for problem in reversed(problems)}
+        return None, tuple(_setting_error(first_by_path[path]) for path in reversed(first_by_path))
     for check in (_name_errors, _model_errors, _row_errors, _answer_errors, _author_errors):
         if errors := tuple(check(sheet, models, wording)):
             return None, errors
@@ -90,16 +93,6 @@ def check_settings(
 def free_key(key: str, taken: Collection[str]) -> str:
     """The key if it is not in `taken`, else the first of "KEY-2", "KEY-3" … that is not."""
     return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
-
-
-def _setting_errors(error: ValidationError) -> tuple[SettingError, ...]:
-    """An error for each path to a setting that is unknown, of a wrong type or missing.
-
-    Of several problems at one path only the first counts. Missing settings come last, others in pydantic's order.
-    """
-    problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
-    first_by_path = {problem["loc"]: problem for problem in reversed(problems)}
-    return tuple(_setting_error(first_by_path[path]) for path in reversed(first_by_path))
 
 
 def _setting_error(problem: ErrorDetails) -> SettingError:
