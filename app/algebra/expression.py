@@ -223,7 +223,10 @@ class Expression:
         return " + ".join(map(str, self.terms))
 
     def _evaluate(self, sizes: Sizes) -> int | Fraction:
-        """The exact number that this expression comes to; raises KeyError for a symbol without a size."""
+        """The exact number that this expression comes to.
+
+        Raises KeyError for a symbol without a size, and ZeroDivisionError for a divisor of size 0.
+        """
         total: int | Fraction = 0
         for product, symbols, divisors in self.terms:
             for symbol in symbols:

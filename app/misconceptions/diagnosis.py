@@ -83,9 +83,12 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     need no explanation.
 
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
-    a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
-    nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
-    just as well: nobody can say which of them the student holds. An author's misconception has no such rivals.
+    a second misconception each add to it. Of equal cost, the best has fewer misconceptions, then explains more blanks,
+    then predicts fewer numbers that were not typed. Two at once are only tried if no single one fits at no cost. None
+    as well if nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions are equal in
+    all of this and explain the same blanks: nobody can say which of them the student holds. An author's misconception
+    has no such rivals.
+
     Of equally good fits of different blanks, the first in the order of `expectations` wins. Of two held at once, the
     one that predicts more of the explained blanks is the key; if they predict equally many, one that transposes, else
     the first in that order. Blanks missing from `values` don't count.
@@ -156,7 +159,7 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
         # Blanks that are right as they were typed, before anything is transposed back.
         contradicted = sum(values.get(blank) == problem.answers[blank] for blank in transposing.wrong_answers)
-        for fit in _fits_alone(_Answers(problem, back, wrong)) if moved else ():
+        for fit in _fits_alone(_Answers(problem, back, wrong)):
             (other,) = fit.held
             # A number is accounted for if it is right where it was meant, or explained there.
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}

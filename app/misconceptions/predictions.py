@@ -128,7 +128,8 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
 
     Into a blank that it overrides it writes that formula; else, if it transposes, the right number of the other side;
     else what the right expression comes to with the sizes that it substitutes. Empty, as if it predicted nothing, if
-    one of these is not whole in this model, such as d/H where H does not divide d, or if an override cannot be typed.
+    one of these numbers or sizes is not whole in this model, such as d/H where H does not divide d, or if an override
+    cannot be typed into its box.
     """
     sizes = dict(problem.sizes)
     for symbol, formula in prediction.meanings.items():

@@ -49,8 +49,8 @@ def read_code(text: str) -> Code | None:
     if not (match := _CODE.fullmatch(letters)):
         return None
     worksheet, tokens, decoder_tokens, rows, model, check = match.groups()
-    tokens, decoder_tokens, rows = (part and _number_of(part) for part in (tokens, decoder_tokens, rows))
-    return Code(worksheet, tokens, decoder_tokens, rows, model, check)
+    decoder_tokens, rows = (None if part is None else _number_of(part) for part in (decoder_tokens, rows))
+    return Code(worksheet, _number_of(tokens), decoder_tokens, rows, model, check)
 
 
 def write_code(

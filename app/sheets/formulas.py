@@ -28,8 +28,8 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
     """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
 
     It is empty for a given matrix and for a question. Tensors appear by letter, sizes by symbol, other counts by the
-    name of their row. With tokens as columns, the factors of a product come in reverse order. Raises KeyError for an
-    unknown key.
+    name of their row; in a count's formula, the sum of two sizes with the same name is twice that. With tokens as
+    columns, the factors of a product come in reverse order. Raises KeyError for an unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """

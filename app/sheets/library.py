@@ -179,9 +179,10 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
-        """The sheet of `seeded`; `models` are the keys that may be drawn.
+        """The sheet that `draw_variant` draws for a worksheet, with one of the `models` by key.
 
-        A cut worksheet gets the model and the lengths that the same seed draws for the whole one.
+        A cut worksheet gets the model and the lengths that the same seed draws for the whole one, if the library has
+        it.
         """
         whole = self.worksheet(worksheet).whole
         if whole != worksheet and whole in self.worksheets:

@@ -429,9 +429,10 @@ def _reason_offered_twice(variant: Variant) -> Iterator[tuple[FindingKind, str]]
 
 
 def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("gives-away", sentence) for each row whose code has the pattern that another row asks to be written.
+    """Yield ("gives-away", sentence) for each two rows of which one shows the pattern that the other asks for.
 
-    Only where both are the same call of the same tensors: the pattern of keys may be carried over to queries.
+    Only if both are the same call of the same tensors, and the pattern shown computes what is right: the pattern of
+    keys may be carried over to queries.
     """
     for row in variant.rows:
         asked = variant.table.askable[row.key]

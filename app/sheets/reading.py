@@ -117,9 +117,10 @@ class AnswerReader:
     def is_equivalent(self, typed: Answer, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
-        By meaning, H·d_h is d if every head has d/H numbers, but N is not d_h even if both are 64. A number may be
-        written for a size of the model: d/32 is d_h if there are 32 heads. What is equal only by chance is not
-        equivalent: 2·d is not H·d_h if the config states a d_h with which both are 2048.
+        By meaning, H·d_h is d if every head has d/H numbers, but N is not d_h even if both are 64. An answer with a
+        number in it, a factor other than 1, may have that for a size of the model: d/32 is d_h if there are 32 heads.
+        What is equal only by chance is not equivalent: 2·d is not H·d_h if the config states a d_h with which both are
+        2048.
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)

@@ -223,7 +223,7 @@ class OpenQuestion:
     model_answer: _Markdown = ""
 
     def __post_init__(self) -> None:
-        """Derive the key."""
+        """Derive the key if it is "", from the text or the name."""
         if not self.key:
             object.__setattr__(self, "key", derived_key(self.text))  # past the frozen dataclass, once
 
@@ -264,7 +264,7 @@ class AuthorMisconception:
     ]
 
     def __post_init__(self) -> None:
-        """Derive the key."""
+        """Derive the key if it is "", from the text or the name."""
         if not self.key:
             object.__setattr__(self, "key", derived_key(self.name, AUTHOR_MISCONCEPTION_PREFIX))
 

@@ -30,10 +30,10 @@ def _multiplied(entries: str) -> dict[str, str]:
 
 
 def _has_long_latents(architecture: Architecture) -> bool:
-    """Whether a latent vector is longer than a key and than a value, and the cache has at most half as many numbers as
-    with keys and values of all heads.
+    """Whether latent attention multiplies by more numbers than with keys and values, and caches far fewer.
 
-    Only then is true what the explanation says: more operations, far fewer bytes.
+    That is, its latent vector is longer than a key and than a value, and the cache has at most half as many numbers as
+    with the keys and values of all heads. Only then is true what the explanation says. Never without latent attention.
     """
     a = architecture
     if not a.has_latent_attention:
