@@ -120,7 +120,7 @@ class _Writer:
         return Reason(f"{self._written(shape)}: {text}", self._working(entry))
 
     def _of_code(self, key: str) -> Reason:
-        """The reason of a row on a sheet about a program; of a shape, the line that makes it."""
+        """The reason of a row on a sheet about a program, as `code_reason` says; a tensor's begins with its shape."""
         text, entry = code_reason(self.variant, key), self.variant.table.askable[key]
         if isinstance(entry, Tensor):
             text = f"{self._written([self._length(side) for side in entry.sides])}: {text}"
