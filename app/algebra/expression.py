@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, Union
 
 from app.algebra.parser import CannotReadError, ExpressionParser
@@ -36,6 +36,7 @@ class ExpressionError(ValueError):
     """A text that is no expression, a symbol without a size, a division by a sum, or a size that isn't whole."""
 
     def __init__(self, problem: str, pattern: str, sizes: Sizes | None = None) -> None:
+        """The message is `problem` in 'pattern', and then the sizes if any are given: (sizes given: G=2, N=9)."""
         self.pattern = pattern
         self.sizes = dict(sizes or {})
         known = f" (sizes given: {', '.join(f'{k}={v}' for k, v in self.sizes.items())})" if sizes else ""
@@ -60,16 +61,20 @@ class Formula:
     @staticmethod
     @cache
     def parse(text: str) -> Formula:
-        """Read an expression with or without floor() or ceil() around all of it; raises ExpressionError."""
+        """Read an expression, which may begin with floor( or ceil(; raises ExpressionError if it cannot be read.
+
+        Such a beginning rounds the whole expression, whatever its bracket encloses. Cached by text.
+        """
         for name, rounded in _ROUNDING.items():
             if text.startswith(f"{name}("):
                 return Formula(Expression.parse(text.removeprefix(name)), rounded)
         return Formula(Expression.parse(text))
 
     def number(self, sizes: Sizes) -> int | None:
-        """The whole number that the formula comes to; None if it isn't whole, or if it divides by 0.
+        """The number that the formula comes to, rounded as `rounded` says; None if it divides by 0.
 
-        Raises ExpressionError naming the symbols without a size.
+        Also None if the number isn't whole and `rounded` is "never". Raises ExpressionError naming the symbols without
+        a size.
         """
         try:
             value = self.expression.value(sizes)
@@ -132,16 +137,16 @@ class Expression:
 
     @cached_property
     def _only_symbol(self) -> str | None:
-        """The symbol that this is, if it is nothing else."""
+        """The symbol, if the expression is a single symbol and nothing else; else None."""
         term = self.terms[0]
         alone = len(self.terms) == len(term.symbols) == term.factor == 1 and not term.divisors
         return term.symbols[0] if alone else None
 
     def size(self, sizes: Mapping[str, int], rounded: Rounding = "never") -> int:
-        """The whole number that this expression comes to.
+        """The whole number that this expression comes to, rounded as `rounded` says.
 
-        Raises ExpressionError naming the symbols without a size, and for a number that isn't whole unless it is to be
-        rounded up or down.
+        Raises ExpressionError naming the symbols without a size, or for a number that isn't whole if `rounded` is
+        "never"; and ZeroDivisionError for a divisor of size 0.
         """
         try:
             if self._only_symbol:
@@ -154,7 +159,10 @@ class Expression:
         return _rounded(number, rounded)
 
     def value(self, sizes: Sizes) -> Fraction:
-        """The exact number that this expression comes to; raises ExpressionError naming symbols without a size."""
+        """The exact number that this expression comes to.
+
+        Raises ExpressionError naming the symbols without a size, and ZeroDivisionError for a divisor of size 0.
+        """
         try:
             return Fraction(self._evaluate(sizes))
         except KeyError:
@@ -163,7 +171,7 @@ class Expression:
     def substitute(self, meanings: Mapping[str, Expression]) -> Expression:
         """The same expression with each symbol of `meanings` replaced by what it means.
 
-        Meanings are not substituted in again. Raises ExpressionError if a divisor means a sum.
+        Meanings are not substituted in again. Raises DividedBySumError if a divisor means a sum.
 
         Example: N*d with d = H*d_h -> H*N*d_h
         """
@@ -198,7 +206,7 @@ class Expression:
         return Expression(_collect([_multiply(a, b) for a in self.terms for b in _expression(other).terms]))
 
     def __truediv__(self, other: Operand) -> Expression:
-        """Divide by a single term; raises ExpressionError for a sum and ZeroDivisionError for zero."""
+        """Divide by a single term; raises DividedBySumError for a sum and ZeroDivisionError for zero."""
         divisor = _expression(other)
         if len(divisor.terms) != 1:
             raise DividedBySumError("cannot divide by a sum", str(divisor))
@@ -215,7 +223,10 @@ class Expression:
         return " + ".join(map(str, self.terms))
 
     def _evaluate(self, sizes: Sizes) -> int | Fraction:
-        """The exact number that this expression comes to; raises KeyError for a symbol without a size."""
+        """The exact number that this expression comes to.
+
+        Raises KeyError for a symbol without a size, and ZeroDivisionError for a divisor of size 0.
+        """
         total: int | Fraction = 0
         for product, symbols, divisors in self.terms:
             for symbol in symbols:
@@ -295,26 +306,17 @@ def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
 def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
     """One term with its symbols and divisors replaced by what they mean; those without a meaning stay.
 
-    A meaning may be a sum, so the result is an expression; a divisor that means a sum raises ExpressionError.
+    A meaning may be a sum, so the result is an expression; a divisor that means a sum raises DividedBySumError.
     """
-    factor, symbols, divisors, sums = term.factor, list[str](), list[str](), list[Expression]()
+    symbols, divisors = (tuple(s for s in names if s not in meanings) for names in (term.symbols, term.divisors))
+    product = Expression((Term(term.factor, symbols, divisors),))
     for symbol in term.symbols:
-        meaning = meanings.get(symbol)
-        if meaning is None:
-            symbols.append(symbol)
-        elif len(meaning.terms) > 1:
-            sums.append(meaning)
-        else:
-            factor *= meaning.terms[0].factor
-            symbols += meaning.terms[0].symbols
-            divisors += meaning.terms[0].divisors
+        if symbol in meanings:
+            product *= meanings[symbol]
     for symbol in term.divisors:
-        inverse = 1 / meanings[symbol] if symbol in meanings else None
-        factor *= inverse.terms[0].factor if inverse else 1
-        symbols += inverse.terms[0].symbols if inverse else ()
-        divisors += inverse.terms[0].divisors if inverse else (symbol,)
-    product = Expression(_collect([_multiply(Term(factor, tuple(symbols)), Term(1, (), tuple(divisors)))]))
-    return reduce(Expression.__mul__, sums, product)
+        if symbol in meanings:
+            product /= meanings[symbol]
+    return product
 
 
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:

@@ -118,7 +118,7 @@ class ExpressionParser(Generic[Value]):
     def sum(self) -> Value:
         """Read products with + or - between them from the current token on, and add or subtract from left to right.
 
-        `check` gets every intermediate value, and may raise.
+        `check` gets the value after each sign, and may raise.
         """
         value = self.product()
         while self.peek() in ("+", "-"):
@@ -129,8 +129,8 @@ class ExpressionParser(Generic[Value]):
         """Read factors with * or / or nothing between them from the current token on; multiply or divide left to right.
 
         So 8/2*4 is 16. A name or bracket right after a factor is multiplied, as in 2d; but not right after a divisor,
-        where it could be read in two ways: d/2h raises CannotReadError("divisor"). `check` gets every intermediate
-        value, and may raise.
+        where it could be read in two ways: d/2h raises CannotReadError("divisor"). `check` gets the value after each
+        factor but the first, and may raise.
         """
         value, divided = self.factor(), False
         while self.peek() in ("*", "/") or self._at_name_or_bracket():
@@ -157,25 +157,33 @@ class ExpressionParser(Generic[Value]):
         return negative
 
     def power(self) -> Value:
-        """Read one of: a sum in brackets; a number or name by `atom`; and ^ with a whole number, if there is one.
+        """Read a sum in brackets, or else a number or name by `atom`; then ^ with a whole number, if there is one.
 
         Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed;
-        "exponent" for a ^ without a whole number up to MAX_EXPONENT, and for a second ^. `check` gets every
-        intermediate value, so a power that is too large is never worked out.
+        "exponent" for a ^ without a whole number up to MAX_EXPONENT, and for a second ^. `check` gets the value of the
+        number or name and every intermediate value, so a power that is too large is never worked out.
         """
-        base = value = self._bracket() if self.peek() == "(" else self._number_or_name()
+        if self.peek() == "(":
+            base: Value = self._bracket()
+        else:
+            atom = self.atom(self.peek()) if self.peek() else None
+            if atom is None:
+                raise CannotReadError("incomplete")
+            self.take()
+            base = self.check(atom)
         if self.peek() != "^":
-            return value
+            return base
         self.take()
         exponent = self.take() if self.peek().isdigit() and len(self.peek()) <= len(str(MAX_EXPONENT)) else "0"
         if not 1 <= int(exponent) <= MAX_EXPONENT or self.peek() == "^":
             raise CannotReadError("exponent")
+        value = base
         for _ in range(int(exponent) - 1):
             value = self.check(value * base)
         return value
 
     def _bracket(self) -> Value:
-        """The sum in the brackets that begin with the current token, read up to and including the closing one.
+        """The sum in the brackets that open at the current token; moves past the closing one.
 
         Raises CannotReadError("too-long") for more than MAX_DEPTH brackets within brackets, and "incomplete" if it
         isn't closed.
@@ -190,14 +198,3 @@ class ExpressionParser(Generic[Value]):
             raise CannotReadError("incomplete")
         self.take()
         return value
-
-    def _number_or_name(self) -> Value:
-        """Read the current token as a number or name: its value by `atom`, after `check`.
-
-        Raises CannotReadError("incomplete") after the last token, and for a sign or closing bracket.
-        """
-        atom = self.atom(self.peek()) if self.peek() else None
-        if atom is None:
-            raise CannotReadError("incomplete")
-        self.take()
-        return self.check(atom)

@@ -53,7 +53,10 @@ _GROUPS: Mapping[str, tuple[Misconception, ...]] = {
 
 
 def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, ...]:
-    """The misconceptions, the lowest number first; raises CatalogueError if two have the same number, or key."""
+    """The misconceptions, the lowest number first.
+
+    Raises CatalogueError if two have the same number, or else the same key; it names both and the next free number.
+    """
     rows = sorted(misconceptions, key=lambda row: row.number)
     for name in ("number", "key"):
         rows_by_name = dict[object, Misconception]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -83,11 +83,15 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     need no explanation.
 
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
-    a second misconception each add to it. Two at once are only tried if no single one fits at no cost. None as well if
-    nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions explain the same blanks
-    just as well: nobody can say which of them the student holds. An author's misconception has no such rivals.
-    Among fits of other blanks, and among two held at once that explain equally many, the lower number of the catalogue
-    goes first; one that transposes goes before the other. Blanks missing from `values` don't count.
+    a second misconception each add to it. Of equal cost, the best has fewer misconceptions, then explains more blanks,
+    then predicts fewer numbers that were not typed. Two at once are only tried if no single one fits at no cost. None
+    as well if nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions are equal in
+    all of this and explain the same blanks: nobody can say which of them the student holds. An author's misconception
+    has no such rivals.
+
+    Of equally good fits of different blanks, the first in the order of `expectations` wins. Of two held at once, the
+    one that predicts more of the explained blanks is the key; if they predict equally many, one that transposes, else
+    the first in that order. Blanks missing from `values` don't count.
     """
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
@@ -98,25 +102,15 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
         fits += _fits_of_two(answers)
         fits += _fits_transposed(answers)
     best = min(fits, key=lambda fit: fit.rank, default=None)
-    return _diagnosis_of(problem, best) if best and not _has_rival(problem, best, fits) else None
-
-
-def _has_rival(problem: Problem, best: _Fit, fits: Iterable[_Fit]) -> bool:
-    """Whether a fit of other misconceptions has the same rank as the best one and explains the same blanks.
-
-    Never if one of the best fit's misconceptions is the author's.
-
-    Example: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
-    """
+    if best is None:
+        return None
     alike = (fit for fit in fits if fit.rank == best.rank and fit.explained == best.explained)
-    is_of_author = not best.misconceptions.isdisjoint(problem.author_misconceptions)
-    return not is_of_author and any(fit.misconceptions != best.misconceptions for fit in alike)
-
-
-def _diagnosis_of(problem: Problem, fit: _Fit) -> Diagnosis:
-    """The fit's misconceptions as a Diagnosis: the one that explains more blanks is its key, the other its `also`."""
-    explains = tuple(blank for blank in problem.blanks if blank in fit.explained)
-    first, *others = sorted(fit.held, key=lambda e: -sum(blank in fit.explained for blank in e.wrong_answers))
+    # As a rival: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
+    has_rival = any(fit.misconceptions != best.misconceptions for fit in alike)
+    if has_rival and best.misconceptions.isdisjoint(problem.author_misconceptions):
+        return None
+    first, *others = sorted(best.held, key=lambda e: -sum(blank in best.explained for blank in e.wrong_answers))
+    explains = tuple(blank for blank in problem.blanks if blank in best.explained)
     return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
 
 
@@ -128,8 +122,8 @@ def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
 def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
     """Fits of two different misconceptions at once, each of which explains a wrong blank that the other doesn't.
 
-    A pair is left out if half or more of the blanks that one of the two predicts hold a wrong number that neither
-    explains.
+    A pair explains what either explains, and the counts that are worked out with both. A pair is left out if half or
+    more of the blanks that one of the two predicts hold a wrong number that neither explains.
     """
     problem, wrong = answers.problem, answers.wrong
     for (first, by_first), (second, by_second) in combinations(answers.candidates, 2):
@@ -144,10 +138,14 @@ def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
 def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
 
-    Transposing back puts each number into the blank it was meant for. A pair is left out if half or more of the numbers
-    moved this way are still neither right nor explained, if the other one alone explains as much, if both are the same
-    misconception, or if the one that transposes predicts wrong numbers for more right blanks than half of those that
-    both explain. So is one of whose moved numbers none is right where it was meant.
+    Transposing back moves each number into the blank it was meant for; the other one then has to fit that sheet alone,
+    and no blank counts as following from others. A pair explains the wrong numbers that are right where they were meant
+    or that the other one explains there; the second misconception adds to the cost of the other's fit.
+
+    Left out are a misconception that transposes if none of the moved numbers is right where it was meant, and a pair if
+    half or more of the moved numbers are neither right nor explained, if the other one predicts all the explained
+    numbers of the sheet as it was typed, if both are the same misconception, or if the one that transposes predicts
+    wrong numbers for more right blanks than half of the explained ones.
     """
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed):
@@ -161,25 +159,22 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
         # Blanks that are right as they were typed, before anything is transposed back.
         contradicted = sum(values.get(blank) == problem.answers[blank] for blank in transposing.wrong_answers)
-        for fit in _fits_alone(_Answers(problem, back, wrong)) if moved else ():
+        for fit in _fits_alone(_Answers(problem, back, wrong)):
             (other,) = fit.held
             # A number is accounted for if it is right where it was meant, or explained there.
             accounted = {blank for blank in values if meant[blank] not in wrong or meant[blank] in fit.explained}
             explained = frozenset(blank for blank in accounted if values[blank] != problem.answers[blank])
             mostly = 2 * len(moved - accounted) < len(moved) and contradicted <= len(explained) // 2
-            if mostly and explained - _confirmed(other, values) and other.misconception != transposing.misconception:
+            by_other = {blank for blank, number in other.wrong_answers.items() if values.get(blank) == number}
+            if mostly and explained - by_other and other.misconception != transposing.misconception:
                 yield _Fit((transposing, other), explained, fit.cost + SECOND_MISCONCEPTION_COST, fit.unseen)
 
 
-def _confirmed(expectation: Expectation, wrong: Values) -> frozenset[Blank]:
-    """The blanks of `wrong` that hold exactly the predicted wrong number."""
-    return frozenset(blank for blank, number in expectation.wrong_answers.items() if wrong.get(blank) == number)
-
-
 def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
-    """The wrong counts whose number follows from both misconceptions at once: errors added, or factors multiplied.
+    """Yield the wrong counts whose number follows from both misconceptions at once: errors added or factors multiplied.
 
-    Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
+    Only counts for which both predict a wrong number; sides are never worked out with both. Example: where 10 is right,
+    and alone they predict 20 and 30, the number is 40 or 60.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]
@@ -192,12 +187,14 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     """Yield the fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
 
     `explained` are the wrong blanks that they account for. Of the other wrong blanks, those that follow from others do
-    not count unless an expectation predicts them, and one may be a slip of a digit; the rest may be at most a third as
-    many as the explained ones. Right blanks in which they predict a wrong number may be at most half as many. Nothing
-    is yielded either if all that is explained is one slip of a right number.
+    not count unless an expectation predicts a number for them, and one may be a slip of the number predicted for it, or
+    else of the right one; the rest may be at most a third as many as the explained ones. Right blanks in which they
+    predict a wrong number may be at most half as many as the explained ones. Nothing is yielded either if all that is
+    explained is one slip of a right number.
 
-    The fit's cost adds up what is not explained: a slip, blanks that follow, contradicted ones, the rest, and a second
-    expectation.
+    The cost adds the constants above: SLIP_COST if there is a slip, FOLLOWING_COST for each blank that follows,
+    CONTRADICTED_COST for each such right blank, UNEXPLAINED_COST for each of the rest, and SECOND_MISCONCEPTION_COST
+    for a second expectation.
     """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
     if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):
@@ -209,9 +206,9 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     left = unexplained_blanks - following
     if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
         return
-    slipped = any(
-        is_slip_in(blank, wrong[blank], meant) for blank in left for meant in _meant_numbers(problem, blank, held)
-    )
+    # What a slipped blank may have been meant to hold: the numbers predicted for it, else the right one.
+    meant = {b: [e.wrong_answers[b] for e in held if b in e.wrong_answers] or [problem.answers[b]] for b in left}
+    slipped = any(is_slip_in(blank, wrong[blank], number) for blank in left for number in meant[blank])
     unexplained = len(left) - slipped
     if unexplained > len(explained) // 3:
         return
@@ -224,9 +221,3 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     )
     unseen = sum(values.get(blank) != number for e in held for blank, number in e.wrong_answers.items())
     yield _Fit(held, explained, cost, unseen)
-
-
-def _meant_numbers(problem: Problem, blank: Blank, held: Iterable[Expectation]) -> list[int]:
-    """The numbers that a slipped blank may have been meant to hold: those predicted for it, else the right one."""
-    predicted = [e.wrong_answers[blank] for e in held if blank in e.wrong_answers]
-    return predicted or [problem.answers[blank]]

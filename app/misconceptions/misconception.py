@@ -131,6 +131,10 @@ class Misconception:
     applies_to: Callable[[Architecture], bool] = lambda _architecture: True
 
     def __post_init__(self) -> None:
+        """Raise CatalogueError for the first unknown name of a prediction, or a formula that can't be read.
+
+        The topics for which the same Prediction object is given are checked as one.
+        """
         topics_of = dict[int, tuple[Prediction, list[str]]]()
         for topic, predictions in self.predictions.items():
             for prediction in predictions:
@@ -153,7 +157,8 @@ class Misconception:
 def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
     """Yield what a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'.
 
-    The order is topics, symbols, boxes, transposed rows. Raises ExpressionError for a formula that can't be read.
+    The order is topics, symbols, boxes, transposed rows. A symbol, box or row is known if any of the topics has it;
+    FORMULA_SYMBOLS and the row "*" always are. Raises ExpressionError for a formula that can't be read.
     """
     yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
     specs = [TOPICS[topic] for topic in topics if topic in TOPICS]

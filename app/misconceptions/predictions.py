@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -41,8 +41,8 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
     """Every misconception that shows on this sheet, once for each different way it fills it in.
 
     The author's come first, so that a sheet that others fill in alike is attributed to them; then those of the
-    catalogue, by number. A misconception that would write only right numbers here has none. Cached for up to
-    PROBLEMS_REMEMBERED problems.
+    catalogue, by number, or on a sheet about a bug in the order of its reasons. A misconception that would write only
+    right numbers here is left out. Cached for up to PROBLEMS_REMEMBERED problems.
     """
     expected = list[Expectation]()
     for key, predictions in _predictions_on(problem).items():
@@ -56,30 +56,24 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
 
 
 def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
-    """The predictions for this topic and model by misconception, the author's first; some may change nothing here."""
-    of_author = {
+    """The predictions for this topic and model by key of the misconception, in the order of `expectations`.
+
+    On a sheet about a bug, each wrong reason that a misconception of the catalogue leads to is predicted as its place,
+    from 1, in the blank "why.choice". Some predictions may change nothing on this sheet.
+    """
+    predictions: dict[str, tuple[Prediction, ...]] = {
         key: (Prediction({str(blank): Formula(size) for blank, size in sizes.items()}),)
         for key, sizes in problem.author_misconceptions.items()
     }
-    of_catalogue = {
-        each.key: each.predictions[problem.topic]
-        for each in MISCONCEPTIONS
-        if problem.topic in each.predictions and each.applies_to(problem.architecture)
-    }
-    return {**of_author, **of_catalogue, **_of_case(problem)}
-
-
-def _of_case(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
-    """On a sheet about a bug, what each misconception behind one of its wrong reasons makes a student choose."""
-    table = problem.table
-    predictions = dict[str, tuple[Prediction, ...]]()
-    if not isinstance(table, BugTable):
-        return predictions
-    for place, reason in enumerate(table.reasons, start=1):
-        key = misconception_of(reason)
-        if key in _KEYS and reason != table.right_reason:
-            prediction = Prediction({"why.choice": Formula(Expression.number(place))})
-            predictions[key] = (*predictions.get(key, ()), prediction)
+    for each in MISCONCEPTIONS:
+        if problem.topic in each.predictions and each.applies_to(problem.architecture):
+            predictions[each.key] = each.predictions[problem.topic]
+    if isinstance(problem.table, BugTable):
+        for place, reason in enumerate(problem.table.reasons, start=1):
+            key = misconception_of(reason)
+            if key in _KEYS and reason != problem.table.right_reason:
+                prediction = Prediction({"why.choice": Formula(Expression.number(place))})
+                predictions[key] = (*predictions.get(key, ()), prediction)
     return predictions
 
 
@@ -111,17 +105,15 @@ def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | No
     """
     meanings = _meanings(formula.expression, problem, blank)
     number = formula.number({**problem.sizes, **{name: size.value(problem.sizes) for name, size in meanings.items()}})
-    return number if number is not None and _least(blank) <= number <= MAX_VALUE else None
-
-
-def _least(blank: Blank) -> int:
-    return 0 if blank.field == "count" else 1
+    least = 0 if blank.field == "count" else 1
+    return number if number is not None and least <= number <= MAX_VALUE else None
 
 
 def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Expression]:
-    """What those symbols of a formula mean that have no size: FORMULA_SYMBOLS for this blank, and counts of the table.
+    """What the symbols of a formula mean that have no size on the sheet.
 
-    A symbol that is none of these is left out.
+    A symbol of FORMULA_SYMBOLS means what it gives for this blank, and the key of a count of the table that count's
+    total. A symbol that is neither is left out.
     """
     counts = {key: count for key, count in problem.table.askable.items() if isinstance(count, Count)}
     return {
@@ -134,16 +126,29 @@ def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Exp
 def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
     """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
 
-    Empty if one of its numbers cannot be typed in this model, such as d/H where H does not divide d.
+    Into a blank that it overrides it writes that formula; else, if it transposes, the right number of the other side;
+    else what the right expression comes to with the sizes that it substitutes. Empty, as if it predicted nothing, if
+    one of these numbers or sizes is not whole in this model, such as d/H where H does not divide d, or if an override
+    cannot be typed into its box.
     """
-    substituted = dict(problem.sizes)
+    sizes = dict(problem.sizes)
     for symbol, formula in prediction.meanings.items():
         if (meant := formula.number(problem.sizes)) is None:
             return {}
-        substituted[symbol] = meant
+        sizes[symbol] = meant
+    # Only blanks that it may change are looked at, some of them twice.
+    transposed, substituted, names = prediction.transposed, prediction.substitutions.keys(), problem.blanks_by_name
+    affected = [b for b in problem.blanks if b.tensor in transposed or "*" in transposed]
+    affected += [b for b in problem.blanks if substituted and substituted & problem.expression(b).symbols]
+    affected += [names[name] for name in prediction.overrides if name in names]
     wrong = dict[Blank, int]()
-    for blank in _affected_blanks(prediction, problem):
-        number = _predicted_number(prediction, problem, blank, substituted)
+    for blank in affected:
+        if override := prediction.written.get(str(blank)):
+            number = number_written(problem, blank, override)
+        elif transposed:
+            number = problem.answers[blank.transposed]
+        else:
+            number = Formula(problem.expression(blank)).number(sizes)
         if number is None:
             return {}
         if number != problem.answers[blank]:
@@ -151,40 +156,12 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
     return wrong
 
 
-def _affected_blanks(prediction: Prediction, problem: Problem) -> Iterable[Blank]:
-    """The blanks of the sheet that a prediction may change; some of them may be named twice.
-
-    They are all blanks if it transposes "*"; else those of the tensors it transposes, those with a symbol it
-    substitutes, and those it overrides.
-    """
-    if "*" in prediction.transposed:
-        return problem.blanks
-    transposed = [blank for blank in problem.blanks if blank.tensor in prediction.transposed]
-    symbols = prediction.substitutions.keys()
-    substituted = [b for b in problem.blanks if symbols and symbols & problem.expression(b).symbols]
-    names = problem.blanks_by_name
-    return (*transposed, *substituted, *(names[name] for name in prediction.overrides if name in names))
-
-
-def _predicted_number(
-    prediction: Prediction, problem: Problem, blank: Blank, substituted: Mapping[str, int]
-) -> int | None:
-    """The number that a prediction writes into one blank, which may be the right one; None if it cannot be typed.
-
-    An override of the blank comes first; else, if the prediction transposes, the right number of the other side; else
-    the right expression with the sizes in `substituted`.
-    """
-    if formula := prediction.written.get(str(blank)):
-        return number_written(problem, blank, formula)
-    if prediction.transposed:
-        return problem.answers[blank.transposed]
-    return Formula(problem.expression(blank)).number(substituted)
-
-
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank that it gets wrong, in the symbols of the sheet: 4·d, or G·d_v.
 
-    None for a number that symbols cannot express: one that is rounded, or divided by a sum.
+    It is the override of the blank; else, if the prediction transposes, the right answer of the other side; else the
+    right answer with the symbols that it substitutes. None for what symbols cannot express: a number that is rounded,
+    or a division by a sum.
     """
     prediction = expected.prediction
     size = problem.expression(blank)
@@ -211,20 +188,19 @@ class Confusion(NamedTuple):
 def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
     """The misconceptions that do not show on this sheet, then the pairs that it cannot distinguish. Cached.
 
-    A misconception does not show if it applies to the topic and the model and yet changes nothing, or only a single
-    blank by a slip of a digit. Two are a pair if they fill in the whole sheet alike in one of their ways.
+    A misconception does not show if it applies to the topic and the model and yet, in each of its ways, changes
+    nothing or only a single blank by a slip of a digit. Two are a pair, listed once in the order of `expectations`, if
+    one way of each fills in the whole sheet alike.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
     hidden = [Confusion(key, None) for key in _predictions_on(problem) if key not in shown]
-    return (*hidden, *dict.fromkeys(_alike(expected)))
-
-
-def _alike(expected: Iterable[Expectation]) -> Iterator[Confusion]:
-    """Yield every two misconceptions with the same wrong answers; a pair may be repeated."""
-    for first, second in combinations(expected, 2):
-        if first.wrong_answers == second.wrong_answers and first.misconception != second.misconception:
-            yield Confusion(first.misconception, second.misconception)
+    alike = (
+        Confusion(first.misconception, second.misconception)
+        for first, second in combinations(expected, 2)
+        if first.wrong_answers == second.wrong_answers and first.misconception != second.misconception
+    )
+    return (*hidden, *dict.fromkeys(alike))
 
 
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:

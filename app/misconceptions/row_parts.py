@@ -37,19 +37,23 @@ def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]
 
     Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
     """
-    predictions = dict[str, tuple[Prediction, ...]]()
-    for topic, before in zip(SPLIT_HEADS.split(), (0, 1), strict=True):
-        sizes = [[(key, shape.split(", ")) for key, shape in way.items()] for way in ways]
-        overrides = [
-            {
-                str(Blank(key, field)): size
-                for key, sides in way
-                for field, size in zip(side_fields(before + len(sides))[before:], sides, strict=True)
-            }
-            for way in sizes
-        ]
-        predictions[topic] = tuple(map(Prediction, overrides))
-    return predictions
+    return {
+        topic: tuple(Prediction(all_sides(before, **way)) for way in ways)
+        for before, topic in enumerate(SPLIT_HEADS.split())
+    }
+
+
+def all_sides(before: int = 0, /, **shapes: str) -> dict[str, str]:
+    """Overrides of the sides of tensors, by key, each with its shape as text: padding_mask="B, N, 1, 1".
+
+    Each tensor has this many sides `before` those of its shape, which are not overridden.
+    """
+    sides = {key: shape.split(", ") for key, shape in shapes.items()}
+    return {
+        str(Blank(key, field)): size
+        for key, sizes in sides.items()
+        for field, size in zip(side_fields(before + len(sizes))[before:], sizes, strict=True)
+    }
 
 
 def with_or_without_context(overrides: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -48,7 +48,7 @@ class CodeShown:
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
-    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in these; None on any other sheet.
+    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in symbols; None without a program.
 
     It has a witness if its bug raises no error. The author's caption is for the error if there is one, else for the
     witness.
@@ -100,10 +100,12 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:
-    """What an option of a choice says: its text, a pattern, a line of code, that no line is wrong, or a reason.
+    """What an option of a choice says.
 
-    That no axis is summed over has a sentence of the topic, and so has a pattern that is none of those expected. The
-    author's reason, if there is one, replaces the right one.
+    Of a question with texts, that text, where "" means the topic's sentence that no axis is summed over; a pattern that
+    is none of those expected has a sentence, too. On a sheet about a program: for the row "why" a reason, in place of
+    the right one the author's, if there is one; for others a line of code, or that no line is wrong. AssertionError
+    for a row of another kind on any other sheet.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
@@ -120,13 +122,13 @@ def option_text(variant: Variant, row: str, option: int) -> str:
 
 
 def option_label(variant: Variant, row: str, option: int) -> str:
-    """An option in a list of those that were chosen: "4: S = Q @ K", or what it says."""
+    """What an option says, in the row "where" with the number of its line before it: "4: S = Q @ K"."""
     text = option_text(variant, row, option)
     return f"{option}: {text}" if row == "where" and option != NO_LINE else text
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
-    """The right answer of a question about code: an option, a pattern, two sizes, or the repaired line."""
+    """The right answer of a question about code: an option, the repaired line, or else its boxes, "4096, 128"."""
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
         return option_label(variant, row, asked.right)
@@ -136,9 +138,12 @@ def answer_in_words(variant: Variant, row: str) -> str:
 
 
 def code_reason(variant: Variant, row: str) -> str:
-    """Why the answer of a row is right: what a line makes, which line is wrong, what clashes, why, or the repair.
+    """Why the answer of a row on a sheet about a program is right, by its key.
 
-    Which line is wrong is also told by what the probe would show of a right program, if there is a witness.
+    For the shape of a line, the topic's sentence on tracing; for "why" the explanation of the bug; for "repair" the
+    repaired line. For any other row its sentence with the numbers of the wrong line and of the line that stops the
+    program, or the sentence "no-line" if no line is wrong; for "where" also what the probe would show of a right
+    program, if the bug or the sheet has a witness.
     """
     case, words = _case(variant), variant.topic_wording.code
     if _table(variant).line_of(row):
@@ -153,7 +158,7 @@ def code_reason(variant: Variant, row: str) -> str:
 
 
 def repaired_line(variant: Variant) -> str:
-    """The repaired line as code, with the example in its blanks; "" where there is nothing to repair."""
+    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" if there is no repair."""
     joint = variant.table.askable.get("repair")
     if not isinstance(joint, Joint):
         return ""
@@ -163,7 +168,12 @@ def repaired_line(variant: Variant) -> str:
 
 
 def code_hint(variant: Variant, blank: Blank, level: int) -> str:
-    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it."""
+    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it.
+
+    A question about a call has hints for patterns to write and for axes that are summed over; on a sheet about a
+    program all rows that ask for a line's shape share theirs. At level 2 of "where", one hint is for programs that stop
+    with an error, and another for those that run to the end.
+    """
     words, asked = variant.topic_wording.code, variant.table.askable[blank.tensor]
     if isinstance(asked, OneOf) and asked.call:
         return words[f"hint-{'pattern' if isinstance(asked, WrittenPattern) else 'summed'}-{level}"]

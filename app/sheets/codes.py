@@ -49,14 +49,8 @@ def read_code(text: str) -> Code | None:
     if not (match := _CODE.fullmatch(letters)):
         return None
     worksheet, tokens, decoder_tokens, rows, model, check = match.groups()
-    return Code(
-        worksheet,
-        _number_of(tokens),
-        None if decoder_tokens is None else _number_of(decoder_tokens),
-        None if rows is None else _number_of(rows),
-        model,
-        check,
-    )
+    decoder_tokens, rows = (None if part is None else _number_of(part) for part in (decoder_tokens, rows))
+    return Code(worksheet, _number_of(tokens), decoder_tokens, rows, model, check)
 
 
 def write_code(
@@ -71,9 +65,9 @@ def write_code(
 ) -> str:
     """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
 
-    Its parts: the whole worksheet, the tokens, Y and the decoder tokens, and YY and the number of its rows, unless they
-    are None, X and the model unless it is the worksheet's (`is_default`), and two letters that check all of these and
-    every number of the answer key. `worksheet` is the key of the whole worksheet.
+    `worksheet` is the key of the whole worksheet, and `rows` the number in the key of a cut one. The parts, with
+    hyphens between: the worksheet; the tokens; Y and the decoder tokens unless they are None; YY and `rows` unless that
+    is None; X and the model unless it is the worksheet's (`is_default`); and the `check_letters`.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
@@ -109,7 +103,7 @@ def imported_key_prefix(letters: str) -> str:
 
 
 def _letters_of(number: int, min_length: int) -> str:
-    """A number in base 19 with the code's letters as digits, 20 as 'CC', after B, the zero, to `min_length` letters."""
+    """A number in base 19, with CODE_LETTERS as digits, filled up to `min_length` letters with B, zero: 'CC' is 20."""
     digits = ""
     while number or len(digits) < min_length:
         number, digit = divmod(number, len(CODE_LETTERS))

@@ -22,11 +22,11 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
 from app.names import JOINERS, normal_form
 from app.sheets.authoring.worksheet_settings import SettingError
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import WorksheetError, refused
 from app.translation import N_, ngettext
 from app.translation import gettext as _
 
@@ -35,10 +35,6 @@ SCALE_POINTS = ("1", "2", "3", "4", "5")
 MAX_TICKET_QUESTIONS, MIN_OPTIONS, MAX_OPTIONS = 20, 2, 10
 # Characters.
 MAX_KEY, MAX_LABEL, MAX_TITLE, MAX_OPTION, MAX_QUESTION_TEXT, MAX_INSTRUCTION = 60, 60, 200, 200, 500, 500
-
-
-def _refused(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence})
 
 
 def _line(longest: int) -> AfterValidator:
@@ -52,15 +48,13 @@ def _line(longest: int) -> AfterValidator:
         """Return the text as one line, or refuse it if it is empty, too long or has an invisible character."""
         line = normal_form("NFC", " ".join(text.split()))
         if not line:
-            raise _refused(_("Write something here."))
+            raise refused(_("Write something here."))
         if len(line) > longest:
-            raise _refused(
-                _("Shorten this to {most} characters; it has {count}.").format(most=longest, count=len(line))
-            )
+            raise refused(_("Shorten this to {most} characters; it has {count}.").format(most=longest, count=len(line)))
         if hidden := next((char for char in line if not (char.isprintable() or char in JOINERS)), ""):
             sentence = _("Remove the invisible character U+{code} after “{before}”.")
             before = line[max(line.index(hidden) - 20, 0) : line.index(hidden)]
-            raise _refused(sentence.format(code=f"{ord(hidden):04X}", before=before))
+            raise refused(sentence.format(code=f"{ord(hidden):04X}", before=before))
         return line
 
     return AfterValidator(check)
@@ -92,11 +86,11 @@ class TicketQuestion(BaseModel):
     @field_validator("options")
     @classmethod
     def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse an option that is repeated and, if none is, more than MAX_OPTIONS of them."""
+        """The options as they are; refused are an option that is there twice and, if none is, more than MAX_OPTIONS."""
         if twice := next((option for option in options if options.count(option) > 1), ""):
-            raise _refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
+            raise refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:
-            raise _refused(_("A question has at most {most} options.").format(most=MAX_OPTIONS))
+            raise refused(_("A question has at most {most} options.").format(most=MAX_OPTIONS))
         return options
 
     @model_validator(mode="after")
@@ -107,19 +101,12 @@ class TicketQuestion(BaseModel):
         """
         has_options = self.kind in ("choose-one", "choose-several")
         if has_options and len(self.options) < MIN_OPTIONS:
-            raise _refused_setting(
-                "options", _("Write at least {least} options, one a line.").format(least=MIN_OPTIONS)
-            )
+            raise refused(_("Write at least {least} options, one a line.").format(least=MIN_OPTIONS), "options")
         if self.options and not has_options:
-            raise _refused_setting("options", _("Only choose-one and choose-several have options."))
+            raise refused(_("Only choose-one and choose-several have options."), "options")
         if len(self.labels) != (2 if self.kind == "scale" else 0):
-            raise _refused_setting("labels", _("A scale has two labels, one for each end; other kinds have none."))
+            raise refused(_("A scale has two labels, one for each end; other kinds have none."), "labels")
         return self
-
-
-def _refused_setting(setting: str, sentence: str) -> PydanticCustomError:
-    """An error about a whole question or ticket, attributed to one of its settings."""
-    return PydanticCustomError("setting", "{sentence}", {"sentence": sentence, "setting": setting})
 
 
 class Ticket(BaseModel):
@@ -146,12 +133,12 @@ class Ticket(BaseModel):
     @field_validator("questions")
     @classmethod
     def _check_questions(cls, questions: tuple[TicketQuestion, ...]) -> tuple[TicketQuestion, ...]:
-        """Refuse a ticket without questions, with more than MAX_TICKET_QUESTIONS, or with two of the same key."""
+        """The questions as they are; refused are none, more than MAX_TICKET_QUESTIONS, and two with the same key."""
         keys = [question.key for question in questions]
         if not 1 <= len(keys) <= MAX_TICKET_QUESTIONS:
-            raise _refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
+            raise refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
         if twice := next((key for key in keys if keys.count(key) > 1), ""):
-            raise _refused(_("Two questions have the key “{key}”; each needs its own.").format(key=twice))
+            raise refused(_("Two questions have the key “{key}”; each needs its own.").format(key=twice))
         return questions
 
     @model_validator(mode="after")
@@ -160,7 +147,7 @@ class Ticket(BaseModel):
         optional = sum(not question.required for question in self.questions)
         if self.pick_at_least > optional:
             sentence = _("Students can pick at most {count}: that is how many questions are not required.")
-            raise _refused_setting("pick_at_least", sentence.format(count=optional))
+            raise refused(sentence.format(count=optional), "pick_at_least")
         return self
 
 
@@ -188,12 +175,13 @@ def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, 
 def _setting_error(error: ErrorDetails) -> SettingError:
     """The SettingError for one of pydantic's errors: where the setting is, and a sentence about what to write.
 
-    The sentence is the validator's if it has one; else that there is no such setting, or what the setting must be.
+    The sentence is the validator's if it has one, at the setting that the validator names within what it checked; else
+    that there is no such setting, or what the setting must be. An entry of a list is told what the list must be.
     """
     kind, path = error["type"], [int(part) if isinstance(part, int) else str(part) for part in error["loc"]]
-    if kind in ("sentence", "setting"):
+    if kind == "sentence":
         context = error.get("ctx", {})
-        return SettingError(context["sentence"], *path, *([context["setting"]] if kind == "setting" else ()))
+        return SettingError(context["sentence"], *path, *filter(None, [context["setting"]]))
     if kind == "extra_forbidden":
         return _no_setting(path)
     named = [part for part in path if isinstance(part, str)]
@@ -203,6 +191,7 @@ def _setting_error(error: ErrorDetails) -> SettingError:
 
 
 def _no_setting(path: Sequence[int | str]) -> SettingError:
+    """The error that lists the settings there are: of a ticket, or of a question if `path` leads into one."""
     known = TicketQuestion.model_fields if path[1:] else [name for name in Ticket.model_fields if name != "key"]
     sentence = _("There is no setting “{name}”; there are: {names}.")
     return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
@@ -227,8 +216,8 @@ _SENTENCES = {
 def picking_rule(ticket: Ticket) -> str:
     """The sentence that tells students at least how many questions to answer: "Answer at least 2 questions."
 
-    If the ticket has required questions, it starts "Besides the required ones," and they do not count. Empty if
-    `pick_at_least` is 0.
+    It begins with "Besides the required ones," if the ticket has any, since they do not count. "" if `pick_at_least`
+    is 0.
     """
     if not ticket.pick_at_least:
         return ""

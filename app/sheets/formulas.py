@@ -28,8 +28,8 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
     """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
 
     It is empty for a given matrix and for a question. Tensors appear by letter, sizes by symbol, other counts by the
-    name of their row. With tokens as columns, the factors of a product come in reverse order. Raises KeyError for an
-    unknown key.
+    name of their row; in a count's formula, the sum of two sizes with the same name is twice that. With tokens as
+    columns, the factors of a product come in reverse order. Raises KeyError for an unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """
@@ -63,8 +63,18 @@ def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
 
 
 def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
-    """Yield the formula cut at its braces, with the letter, symbol or name in place of each pair of braces."""
-    for at, text in enumerate(_NAME.split(_with_phrases(variant, formula))):
+    """Yield the formula cut at its braces, with a letter, symbol or name in place of each pair of braces.
+
+    First the wording's phrases, for the sheet's tokens as rows or as columns, are filled in where braces name neither a
+    tensor, a count nor a size; {norm} is the model's kind of norm.
+    """
+    phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
+
+    def phrase(match: re.Match[str]) -> str:
+        name = match[1]
+        return match[0] if name in variant.letters or name in variant.sizes else str(phrases.get(name, match[0]))
+
+    for at, text in enumerate(_NAME.split(_NAME.sub(phrase, formula))):
         if at % 2:
             yield _named(variant, text)
         elif text:
@@ -72,9 +82,11 @@ def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
 
 
 def _named(variant: Variant, name: str) -> FormulaPiece:
-    """The letter of a tensor or the symbol of a size, as a symbol; for a count, the name of its row, as text.
+    """What replaces a pair of braces: a letter or a symbol, or the name of a row as text.
 
-    The name begins with a small letter, unless its second letter is a capital ("LM head") or the author chose it.
+    A tensor or count that has a letter on this sheet is replaced by it, any other that a sheet can ask for by the name
+    of its row, and anything else by the notation's symbol for a size. The name of a row begins with a small letter,
+    unless its second letter is a capital ("LM head") or the author chose it.
     """
     if letter := variant.letters.get(name):
         return FormulaPiece(letter, is_symbol=True)
@@ -83,17 +95,3 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
         stays = row[1:2].isupper() or name in variant.worksheet.row_names  # "LM head", and a name that an author gave
         return FormulaPiece(row if stays else row[:1].lower() + row[1:], is_symbol=False)
     return FormulaPiece(variant.notation.symbol(name), is_symbol=True)
-
-
-def _with_phrases(variant: Variant, formula: str) -> str:
-    """The formula with the wording's phrases filled in; braces with a tensor, count or size stay.
-
-    Phrases are those for the sheet's tokens as rows or as columns; "norm" is the model's kind of norm.
-    """
-    phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
-
-    def phrase(match: re.Match[str]) -> str:
-        name = match[1]
-        return match[0] if name in variant.letters or name in variant.sizes else str(phrases.get(name, match[0]))
-
-    return _NAME.sub(phrase, formula)

@@ -10,13 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.misconceptions.predictions import cannot_tell_apart
-from app.models.architecture import Architecture
 from app.sheets.variant import SENTINEL_LENGTHS, Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import Model, Worksheet
@@ -53,9 +51,15 @@ class HeadStage:
     variant: Variant | None
 
 
-def stage_titles() -> dict[StageKey, str]:
-    """The titles of the stages, in their order."""
-    return {
+def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple[HeadStage, ...]:
+    """The stages of query head `head`, counted from 0, with this many tokens.
+
+    A stage is left out if its topic cannot ask for it in this model, such as one more token in a model without a KV
+    cache, or has no box for it; but where the topic of the softmax counts nothing, as with a single token, only the
+    weights are asked for. The stage of rotary positions, which has no sheet, is there if the model has them. In "file",
+    the key/value head that several query heads share is asked for only if `head` is the first of them.
+    """
+    titles: dict[StageKey, str] = {
         "input": _("From text to the input"),
         "file": _("What the file holds"),
         "projections": _("Queries, keys and values of this head"),
@@ -66,55 +70,33 @@ def stage_titles() -> dict[StageKey, str]:
         "context": _("Context and output"),
         "decode": _("One more token"),
     }
-
-
-def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple[HeadStage, ...]:
-    """The stages of query head `head`, counted from 0, with this many tokens.
-
-    A stage whose topic is not true of the model is left out, such as one more token in a model without a KV cache; but
-    where the topic of the softmax counts nothing, as with a single token, only the weights are asked for. A stage about
-    rotary positions is there only if the model has them. In "file", the key/value head that several query heads share
-    is asked for only if `head` is the first of them.
-    """
-    return tuple(_stages(model, wording, tokens, head))
-
-
-def _stages(model: Model, wording: Wording, tokens: int, head: int) -> Iterator[HeadStage]:
-    """Yield the stages that the model has.
-
-    A stage is left out if its topic cannot ask for it in this model, or has no blank for it; but the softmax falls back
-    on the topic of a single head. The rotation has no sheet.
-    """
-    for key, title in stage_titles().items():
+    stages = list[HeadStage]()
+    is_first_of_shared = head % (model.architecture.H // model.architecture.G) == 0
+    for key, title in titles.items():
         if key == "rope":
             if model.architecture.rotary:
-                yield HeadStage(key, title, None)
+                stages.append(HeadStage(key, title, None))
             continue
         topic, rows = _ASKED[key]
-        choices = [(topic, _rows(key, rows, model.architecture, head))]
+        choices = [(topic, rows if is_first_of_shared else tuple(row for row in rows if row not in _OF_SHARED_HEAD))]
         if key == "softmax":
             choices.append((single_head.TOPIC.key, ("weights",)))
         for chosen, asked in choices:
             with suppress(TopicError):
                 variant = _sheet(f"head-{key}", title, chosen, asked, model, wording, tokens, head)
                 if variant.blanks:
-                    yield HeadStage(key, title, variant)
+                    stages.append(HeadStage(key, title, variant))
                     break
-
-
-def _rows(key: StageKey, rows: tuple[str, ...], architecture: Architecture, head: int) -> tuple[str, ...]:
-    """The rows that a stage asks for.
-
-    Those of "file" include the shared key/value head only if `head` is the first query head that reads it.
-    """
-    is_first = head % (architecture.H // architecture.G) == 0
-    return tuple(row for row in rows if key != "file" or is_first or row not in _OF_SHARED_HEAD)
+    return tuple(stages)
 
 
 def _sheet(
     key: str, title: str, topic: str, rows: tuple[str, ...], model: Model, wording: Wording, tokens: int, head: int
 ) -> Variant:
-    """The sheet of one stage; its key says the head if the answers depend on it. Raises TopicError."""
+    """The sheet of one stage, in which the topic's head j is `head`; raises TopicError if the model has no such topic.
+
+    If the topic has a size j, the worksheet's key is `key` with the head: "head-file-3".
+    """
     variant = Variant(Worksheet(key, title, model.key, topic, tokens, rows), model, tokens, wording, head=head)
     if "j" in variant.sizes:
         variant = replace(variant, worksheet=replace(variant.worksheet, key=f"{key}-{head}"))
@@ -129,12 +111,14 @@ def sizes_like(variant: Variant) -> tuple[str, ...]:
 def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, ...]:
     """The keys of the misconceptions that a whole head with this many tokens can't show, or can't tell from another.
 
-    Left out are those that no number of tokens could show. Empty if the model's head is no topic of a sheet.
+    Left out are those that are hidden or confused in the same way with SENTINEL_LENGTHS["N"] tokens, a number that no
+    other size equals. Empty if the model cannot have the topic of a single head.
 
     Example: with 9 tokens in a layer of 9 heads, whoever writes H for N is right.
     """
 
     def confused(count: int) -> dict[str, frozenset[str | None]]:
+        """The misconceptions that a head with `count` tokens confuses, each with what it is confused with."""
         sheet = _sheet("head", _("One head"), single_head.TOPIC.key, _WHOLE_HEAD, model, wording, count, 0)
         pairs = cannot_tell_apart(sheet.problem)
         return {each: frozenset(pair.other for pair in pairs if pair.misconception == each) for each, _other in pairs}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial, wraps
+from functools import lru_cache, partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from app.models.architecture import TokensError
@@ -26,15 +26,18 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
-    """A decorator that caches the `size` latest results of a library's method, separately in each library."""
+    """A decorator that caches the `size` results of a library's method that were asked for last, in each library.
+
+    The cache is an attribute of the library, made at the first call; arguments must be hashable.
+    """
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
-        """Wrap the method so that a library keeps its latest results."""
+        """The method with a cache of its results in the library that it is called on."""
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """Return the method's result for these arguments, a kept one if there is one."""
+            """The result for these arguments from the library's cache, which the first call makes."""
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -72,7 +75,11 @@ class Library:
 
     @_cached(PARTS_REMEMBERED)
     def _part(self, key: str) -> Worksheet:
-        """The cut worksheet with that key; raises WorksheetError for an unknown key or number of rows. Cached."""
+        """The cut worksheet with that key, cached.
+
+        Raises WorksheetError: for a worksheet of the library without such a part, the sentence of `no_such_part`; for
+        any other key a sentence that lists the keys of the library.
+        """
         whole, cut, number = key.partition(CUT)
         if cut and whole in self.worksheets:
             if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
@@ -88,10 +95,11 @@ class Library:
         return Library(chosen, self.models, self.wording)
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
-        """The library with these worksheets and models as well; it is itself if that adds nothing.
+        """The library with these worksheets and models as well; this library itself if they add nothing.
 
-        A worksheet replaces one with its key; a model whose key the library has is left out. The latest are cached with
-        their sheets, so that the same worksheets and models give the same library.
+        A worksheet replaces one with the same key; a model whose key the library has is left out. The latest results
+        are cached with their sheets: the same worksheet objects, and models with the same keys, names and sentences,
+        give the same library.
         """
         sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)
         if not sheets and not added:
@@ -111,19 +119,19 @@ class Library:
     ) -> Variant:
         """A sheet to fill in; a model, tokens or decoder tokens of None are the worksheet's.
 
-        For tokens of None it is the number nearest to the worksheet's that the model can take.
+        If the model cannot take the worksheet's number of tokens, the nearest that it can take is used. Decoder tokens
+        that equal the worksheet's count as None.
 
-        Raises WorksheetError for an unknown key, TokensError for a length that the model cannot take, and TopicError if
-        the model has no such topic or none of the worksheet's rows. The latest sheets are cached.
+        Raises WorksheetError for an unknown key, TokensError for given lengths that the model cannot take, and
+        TopicError if the model has no such topic or `Worksheet.check_rows` refuses it. The latest sheets are cached.
         """
         return self._variant(worksheet, model, tokens, decoder_tokens)
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, cached by these arguments; raises what that does.
+        """The sheet of `variant`, which has the rules; cached by these arguments, however that was called.
 
-        Without `tokens` it has the worksheet's number, or the nearest that the model can take. Decoder tokens that
-        equal the worksheet's become None, so that they add nothing to the sheet's code.
+        Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
         """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
@@ -171,9 +179,10 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
-        """The sheet of `seeded`; `models` are the keys that may be drawn.
+        """The sheet that `draw_variant` draws for a worksheet, with one of the `models` by key.
 
-        A cut worksheet gets the model and the lengths that the same seed draws for the whole one.
+        A cut worksheet gets the model and the lengths that the same seed draws for the whole one, if the library has
+        it.
         """
         whole = self.worksheet(worksheet).whole
         if whole != worksheet and whole in self.worksheets:
@@ -201,7 +210,8 @@ class Library:
         code = read_code(text)
         if code is None:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
-            raise WorksheetError(problem.format(text=text[:60], example=self._example_code))
+            example = self.variant(next(iter(self.worksheets))).code
+            raise WorksheetError(problem.format(text=text[:60], example=example))
         if variant := self._variant_from_code(code):
             return variant
         problem = _(
@@ -214,7 +224,7 @@ class Library:
     def _variant_from_code(self, code: Code) -> Variant | None:
         """The first sheet with this code, over all worksheets and models in order; None if no sheet has it. Cached.
 
-        A code without a model is looked for with each worksheet's model only.
+        Only worksheets whose key has the code's hash are tried; with a code without a model, only their own model.
         """
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models
@@ -222,11 +232,6 @@ class Library:
                 if variant := self._variant_if_code_fits(code, sheet, model):
                     return variant
         return None
-
-    @cached_property
-    def _example_code(self) -> str:
-        """The code of the first worksheet as it was written, to show what a code looks like."""
-        return self.variant(next(iter(self.worksheets))).code
 
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
         """The sheet of this worksheet and model with the code's lengths, if it has exactly this code; else None.

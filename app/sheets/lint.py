@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal
 
-from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.misconceptions.predictions import cannot_tell_apart, expectations
 from app.models.architecture import TokensError
@@ -82,20 +81,21 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
     so that an author can be informed at each pause in typing.
     """
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
-    messages = (
-        *_hidden_misconceptions(variant),
-        *_author_misconceptions(variant),
-        *_equal_sizes(variant),
-        *_rows_with_one_answer(variant),
+    messages = chain(
+        _hidden_misconceptions(variant),
+        _author_misconceptions(variant),
+        _equal_sizes(variant),
+        _rows_with_one_answer(variant),
+        _hidden_in_range(variant, library.models),
+        _tolerated_misconceptions(variant),
+    )
+    about_words = chain(
+        _foreign_words(library.models, variant), _reason_offered_twice(variant), _patterns_given_away(variant)
     )
     return (
         *(Finding(key, kind, text, proposed if kind in _FIXED_BY_TOKENS else None) for kind, text in messages),
-        *(Finding(key, kind, message) for kind, message in _hidden_in_range(variant, library.models)),
-        *(Finding(key, kind, message) for kind, message in _tolerated_misconceptions(variant)),
         *_unstated_facts(variant),
-        *(Finding(key, kind, message) for kind, message in _foreign_words(library.models, variant)),
-        *(Finding(key, "same-reason", message) for message in _reason_offered_twice(variant)),
-        *(Finding(key, "gives-away", message) for message in _patterns_given_away(variant)),
+        *(Finding(key, kind, text) for kind, text in about_words),
     )
 
 
@@ -110,7 +110,11 @@ class _Questions:
 
     @classmethod
     def of(cls, variant: Variant) -> _Questions:
-        """The questions of a sheet; its words, its range of tokens, tolerance and seeds' models are left out."""
+        """The questions of a sheet, with its number of tokens.
+
+        Left out are its words, an author's misconceptions' among them, its range of tokens, its tolerance, and the
+        models that a seed may draw.
+        """
         sheet = variant.worksheet
         bare = Worksheet(
             "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
@@ -124,7 +128,7 @@ class _Questions:
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
 
     def with_tokens(self, _model: str, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet with another number of tokens (None: the same) and of decoder tokens (None: the worksheet's)."""
+        """The sheet with these tokens (None: its number) and decoder tokens (None: the worksheet's); same model."""
         return replace(self.variant, tokens=tokens or self.tokens, decoder_tokens=decoder_tokens)
 
 
@@ -143,10 +147,10 @@ class _Confusions:
 
 @lru_cache(CONFUSIONS_KEPT)
 def _confusions(questions: _Questions) -> _Confusions:
-    """The confusions on a sheet with these questions. Cached.
+    """The confusions on a sheet with these questions, and a length without the avoidable ones, if it needs one. Cached.
 
-    The unavoidable ones are worked out once for all lengths if an answer depends on the tokens. A length is proposed
-    only if the sheet confuses more than it must, or has sizes or answers that are equal by chance.
+    If an answer depends on N, the unavoidable confusions are worked out, and cached, for all lengths at once. A length
+    is proposed only if the sheet confuses more than it must, or has sizes or answers that are equal by chance.
     """
     here, variant = _confused_in_marking(questions.variant), questions.variant
     asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
@@ -169,9 +173,9 @@ def _confused_in_marking(variant: Variant) -> ConfusedPairs:
 
 
 def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int | None:
-    """A number of tokens near the sheet's at which it confuses only what is unavoidable; nothing is equal by chance.
+    """The first of `_lengths_around` at which only what is unavoidable is confused and nothing is equal by chance.
 
-    Numbers that the model or the topic cannot take are skipped; None if none within FARTHEST_PROPOSED is left.
+    Numbers that the model or the topic cannot take are skipped; None if no number is left.
     """
     variant = questions.variant
     for tokens in _lengths_around(questions.tokens):
@@ -208,20 +212,24 @@ def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
     """Yield (kind, sentence) for the misconceptions that the sheet cannot show or distinguish from each other.
 
     The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
-    that this model hides whatever the tokens. "must-hide" leaves out the author's; see `_author_misconceptions`.
+    that this model hides whatever the tokens. "must-hide" leaves out those that are, or are confused with, an author's;
+    `_author_misconceptions` reports these.
     """
     confusions = _confusions(_Questions.of(variant))
     here, unavoidable = confusions.here, confusions.unavoidable
-    of_model = frozenset(pair for pair in here & unavoidable if not any(_is_authors(key) for key in pair if key))
+    of_authors = {pair for pair in here if any((key or "").startswith(AUTHOR_MISCONCEPTION_PREFIX) for key in pair)}
+    of_model = (here & unavoidable) - of_authors
     yield from (("hides", sentence) for sentence in _confusion_sentences(variant, "hides", here - unavoidable))
     yield from (("must-hide", sentence) for sentence in _confusion_sentences(variant, "must-hide", of_model))
 
 
 def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for the author's misconceptions that this model hides, whatever the tokens.
+    """Yield (kind, sentence) for the findings about the author's misconceptions that another length would not fix.
 
-    The kind is "author" for one that doesn't show, and "must-author" for one that shows and hides another. Left out are
-    those that another number of tokens would show or that the tolerance hides, which other findings report.
+    The kind is "author" for a misconception that doesn't show, and "must-author" for one that shows and hides another.
+    A formula that cannot be used is always reported. Other findings are left out if another number of tokens would
+    make the difference, or if only the tolerance makes the numbers of the misconception right: `_hidden_misconceptions`
+    and `_tolerated_misconceptions` report these.
     """
     if not variant.worksheet.misconceptions:
         return
@@ -235,15 +243,12 @@ def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
             yield "must-author" if finding.shows else "author", finding.message
 
 
-def _is_authors(misconception: str) -> bool:
-    return misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX)
-
-
 def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[tuple[FindingKind, str]]:
     """Yield ("range-hides", sentence) for each model with which the worksheet's range of tokens has no good length.
 
-    A good length confuses nothing that is not unavoidable; about TRIED_OF_RANGE lengths, evenly spread, are tried.
-    Yields nothing without a range; a model that cannot take any of it is skipped.
+    The models are those that a seed may draw, else the sheet's. A good length confuses nothing that is not unavoidable;
+    about TRIED_OF_RANGE lengths, evenly spread, are tried. Yields nothing without a range; a model that cannot take any
+    of it is skipped.
     """
     sheet = variant.worksheet
     if sheet.tokens_from is None:
@@ -267,7 +272,7 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
 
 
 def _is_good_length(questions: _Questions, tokens: int, unavoidable: ConfusedPairs) -> bool:
-    """Whether the topic takes a length at which nothing is confused that need not be."""
+    """Whether the topic takes this length, and nothing is confused at it that is not unavoidable."""
     try:
         return _confused_in_marking(questions.with_tokens("", tokens, None)) <= unavoidable
     except TopicError:
@@ -299,7 +304,7 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: Confus
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for every two symbols in the sheet's answers with equal sizes, so a wrong one is right.
+    """Yield (kind, sentence) for every two symbols in the sheet's answers with equal sizes: a wrong one is right.
 
     The kind is "coincides" if one of the two is N, M or B, since other tokens would fix it, else "must-coincide".
     Symbols that are always equal in this model, such as G and H without grouped queries, count as one. Nothing on a
@@ -328,18 +333,20 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for each group of rows that have the same numbers only by chance, as scores and queries.
+    """Yield (kind, sentence) for each group of rows with the same numbers, if their expressions are not all the same.
 
     The kind is "same-answer" if another number of tokens would make two of them differ, else "must-have-same-answer".
-    Rows with the same expressions, such as queries and keys, are no such group. Nothing on a sheet in letters.
+    Expressions are compared by meaning in this model, so queries and keys alone are no such group. Nothing on a sheet
+    in letters. The sentence leaves out a count after sides.
     """
     if variant.worksheet.answers == "letters":
         return
-    rows_by_numbers = defaultdict[tuple[int, ...], list[Row]](list)
+    canonical, rows_by_numbers = variant.reader.canonical, defaultdict[tuple[int, ...], list[Row]](list)
     for row in variant.rows:
         rows_by_numbers[tuple(map(variant.answer, row.blanks))].append(row)
     for numbers, rows in rows_by_numbers.items():
-        meanings = [*dict.fromkeys(_meanings(variant, row) for row in rows)]
+        # The right answers of each row in symbols that the model does not make equal.
+        meanings = [*dict.fromkeys(tuple(map(canonical, map(variant.expression, row.blanks))) for row in rows)]
         if len(meanings) == 1:
             continue
         pairs = (pair for first, second in combinations(meanings, 2) for pair in zip(first, second, strict=True))
@@ -360,16 +367,11 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
             yield "must-have-same-answer", message.format(model=variant.model.name, rows=names, size=size)
 
 
-def _meanings(variant: Variant, row: Row) -> tuple[Expression, ...]:
-    """The right answers of a row in symbols that the model does not make equal."""
-    return tuple(variant.reader.canonical(variant.expression(blank)) for blank in row.blanks)
-
-
 def _unstated_facts(variant: Variant) -> Iterator[Finding]:
-    """Yield a finding for each hidden fact that the sheet needs.
+    """Yield a finding, of the kind "unstated", for each hidden fact of the description that the sheet needs.
 
-    It states a size that an answer in numbers needs and nothing else on the sheet states, or it decides what is
-    counted.
+    It needs a fact that states a size if an answer in numbers has that size and nothing else on the sheet states it;
+    and any fact of _DECIDING_PARTS, which decide what is counted.
     """
     key = variant.worksheet.key
     needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
@@ -393,7 +395,10 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
 
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("tolerates", sentence) if the tolerance makes every wrong number of some misconceptions right."""
+    """Yield ("tolerates", sentence) if the tolerance makes every wrong number of some misconceptions right.
+
+    There is one sentence, which names all of them; a misconception is among them if one of its ways is so tolerated.
+    """
     tolerance, right = variant.worksheet.tolerance, variant.problem.answers
     tolerated = {
         f"“{expected.misconception}”"
@@ -408,21 +413,26 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
         yield "tolerates", message.format(percent=f"{100 * tolerance:g}", misconceptions=", ".join(sorted(tolerated)))
 
 
-def _reason_offered_twice(variant: Variant) -> Iterator[str]:
-    """Yield a sentence if the author's reason for a bug reads like another one of the sheet, which counts as wrong."""
+def _reason_offered_twice(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """Yield ("same-reason", sentence) if the author's reason for a bug reads like another reason that is offered.
+
+    The other one counts as wrong. Upper and lower case, and points and spaces at the ends, make no difference. Nothing
+    without an author's reason.
+    """
     asked = variant.table.askable.get("why")
     if variant.worksheet.bug_reason and isinstance(asked, OneOf):
         texts = {option: option_text(variant, "why", option) for option in asked.options}
         plain = {option: text.strip(" .").casefold() for option, text in texts.items()}
         if list(plain.values()).count(plain[asked.right]) > 1:
             message = _("The reason “{reason}” is among the wrong ones, too: word yours in another way.")
-            yield message.format(reason=texts[asked.right])
+            yield "same-reason", message.format(reason=texts[asked.right])
 
 
-def _patterns_given_away(variant: Variant) -> Iterator[str]:
-    """Yield a sentence for each row whose line of code has the pattern that another row asks to be written.
+def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
+    """Yield ("gives-away", sentence) for each two rows of which one shows the pattern that the other asks for.
 
-    Only where both are the same call of the same tensors: the pattern of keys may be carried over to queries.
+    Only if both are the same call of the same tensors, and the pattern shown computes what is right: the pattern of
+    keys may be carried over to queries.
     """
     for row in variant.rows:
         asked = variant.table.askable[row.key]
@@ -434,7 +444,7 @@ def _patterns_given_away(variant: Variant) -> Iterator[str]:
             pattern = rest.partition('"')[0]
             if other != row and its_call == call and asked.number_of(pattern) == asked.right:
                 message = _("“{other}” shows the pattern that “{row}” asks for: leave one of them out.")
-                yield message.format(other=other.name, row=row.name)
+                yield "gives-away", message.format(other=other.name, row=row.name)
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:

@@ -19,13 +19,7 @@ from typing import Literal
 
 from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
 from app.shapes.table import CountUnit
-from app.sheets.answer_tokens import (
-    MAX_ANSWER_CHARACTERS,
-    PREFIXES,
-    answer_tokens,
-    number_value,
-    tidy_answer,
-)
+from app.sheets.answer_tokens import MAX_ANSWER_CHARACTERS, PREFIXES, answer_tokens, number_value, tidy_answer
 
 __all__ = ["MAX_ANSWER_CHARACTERS", "MAX_VALUE", "Unreadable", "read_answer", "rounding_margin"]
 
@@ -82,7 +76,7 @@ def least_number(box: BoxUnit | None) -> int:
 
 
 def check_least(value: int, box: BoxUnit | None) -> int:
-    """The value itself; raises CannotReadError if it is below `least_number` of the box."""
+    """The value itself; raises CannotReadError if it is below `least_number` of the box, with the value in it."""
     if value < least_number(box):
         raise CannotReadError("below-one" if least_number(box) else "below-zero", f"{value:,}")
     return value
@@ -129,9 +123,9 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     """The whole number that a typed number or calculation comes to; None for a blank text.
 
     `symbols` are names that may be typed for their sizes, x is a times sign, and `box`, if given, is what the box
-    counts: it decides on units. A result with a unit such as GiB is rounded. Raises CannotReadError for a text that is
-    too long, other characters, sides of "=" that differ, broken arithmetic, a value above MAX_VALUE at any step, and a
-    result that is not whole, or smaller than the box takes.
+    counts: it decides on units. A result with a prefix such as Gi in its unit is rounded to a whole number. Raises
+    CannotReadError for a text that is too long, other characters, sides of "=" that differ, broken arithmetic, a value
+    above MAX_VALUE at any step, and a result that is not whole, or smaller than the box takes.
     """
     if not text.strip():
         return None
@@ -150,9 +144,11 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
     value = _bounded(values[0] * factor)
-    return check_least(
-        _whole(value if factor == 1 else Fraction(round(value))), box
-    )  # 12.55 GiB are no whole number of bytes
+    if factor != 1:
+        value = Fraction(round(value))  # 12.55 GiB are no whole number of bytes
+    if value.denominator != 1:
+        raise CannotReadError("not-whole", f"{float(value):,.2f}")
+    return check_least(int(value), box)
 
 
 def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
@@ -170,8 +166,6 @@ def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
 
 def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
     """The text with * for each x or X that is not in the name of a symbol: "2*d_exp" for "2xd_exp"."""
-    if "x" not in text and "X" not in text:
-        return text
     names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)
     return re.sub("|".join((*names, "[xX]")), lambda found: "*" if found[0] in "xX" else found[0], text)
 
@@ -182,11 +176,12 @@ def _with_capital_unit(text: str) -> str:
 
 
 def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:
-    """The text without the unit at its end, and what the unit multiplies it by: 13.5 GB is ("13.5", 10^9) in bytes.
+    """The text without the unit at its end, and what the unit multiplies it by: 13.5 GB is ("13.5 ", 10^9) in bytes.
 
-    A last word that is not a unit of this box may be a symbol: params, or 2·params, but not 2 params. In 2·B it is one
-    even if it is also a unit of this box. Raises CannotReadError for a unit of another kind of box; any other word
-    stays in the text.
+    The text unchanged, and 1, if it is a single word or does not end with one, and if its last word is a symbol right
+    after * or /, as in 2*B, even if this is also a unit of the box. Raises CannotReadError for a unit of another kind
+    of box, unless it is a symbol that follows no digit: 2 params is refused where parameters are not counted. Any other
+    word stays in the text.
     """
     word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
     if word is None or word.start() == 0:
@@ -217,10 +212,3 @@ def _bounded(value: Fraction) -> Fraction:
     if abs(value.numerator) > MAX_VALUE or value.denominator > MAX_VALUE:
         raise CannotReadError("too-large")
     return value
-
-
-def _whole(value: Fraction) -> int:
-    """The value as an int; raises CannotReadError if it is a fraction (with its decimals)."""
-    if value.denominator != 1:
-        raise CannotReadError("not-whole", f"{float(value):,.2f}")
-    return int(value)

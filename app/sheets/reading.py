@@ -42,35 +42,37 @@ class AnswerReader:
     in_letters: bool
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text in that box means; None for an empty one, Unreadable with a reason for one that is no length.
+        """What a text in that box means; None for an empty one, Unreadable with a reason for one that cannot be read.
 
         On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
         expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
-        A choice is one of its numbers on every sheet, a pattern the number of the one that computes the same, a
-        dimension a whole number, and a word its place among the words. Where a count is a dimension, -1 is the last
-        one, as in PyTorch; a negative one that is not there is Unreadable.
+        On every sheet a choice is read as the number of an option, a written pattern as the number of the expected one
+        that computes the same, a dimension as a whole number, and a word as its place among the words, from 1. Where a
+        count is a dimension, -1 is the last one, as in PyTorch; a negative one that is not there is Unreadable.
         """
         entry = self.problem.table.askable.get(blank.tensor)
-        if isinstance(entry, WrittenPattern):
-            return _read_pattern(text, entry)
-        if isinstance(entry, OneOf):
-            return _read_option(text, entry)
-        if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
-            return part
-        if isinstance(entry, Count) and entry.dims and (dimension := _read_negative_dimension(text, entry.dims)):
-            return dimension
-        if self.in_letters:
-            return self._read_letters(blank, text)
+        try:
+            if isinstance(entry, WrittenPattern):
+                return Answer(entry.number_of(text)) if text.strip() else None
+            if isinstance(entry, OneOf):
+                return _read_option(text, entry)
+            if isinstance(entry, Joint) and (part := _read_part(text, entry.part(blank.field))):
+                return part
+            if isinstance(entry, Count) and entry.dims and (dimension := _read_negative_dimension(text, entry.dims)):
+                return dimension
+            if self.in_letters:
+                return self._read_letters(blank, text)
+        except CannotReadError as error:
+            return error.unreadable
         box = self.unit(blank)
         number = read_answer(text, self._size_by_name, box)
-        if not isinstance(number, int):
-            return number
-        return Answer(number, margin=rounding_margin(text, box) if box in ("operations", "bytes") else 0)
+        return Answer(number, margin=rounding_margin(text, box)) if isinstance(number, int) else number
 
     def unit(self, blank: Blank) -> BoxUnit:
         """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes".
 
-        The count of a tensor, or of a row that the table lacks, is in "parameters".
+        The count of a tensor, or of a row that the table lacks, is in "parameters". Every field but "count" is a
+        "side", choices and the parts of a line of code as well.
         """
         entry = self.problem.table.askable.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
@@ -78,8 +80,9 @@ class AnswerReader:
     def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text means on a sheet in letters; None for an empty one.
 
-        Unreadable if it is no expression, a number alone other than 0 and 1, or if its size on this sheet isn't whole,
-        is too large, or smaller than the box takes. For an unknown letter, the reason lists the sheet's symbols.
+        Unreadable if it is no expression, a number alone other than 0 and 1, or if its size on this sheet isn't whole
+        or is too large. For an unknown letter, the reason lists the sheet's symbols. Raises CannotReadError if its size
+        is smaller than the box takes.
         """
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
@@ -91,10 +94,7 @@ class AnswerReader:
             return Unreadable("no-length")
         if value > MAX_VALUE:
             return Unreadable("too-large")
-        try:
-            return Answer(check_least(int(value), self.unit(blank)), meaning)
-        except CannotReadError as error:
-            return error.unreadable
+        return Answer(check_least(int(value), self.unit(blank)), meaning)
 
     def read_formula(self, text: str) -> Expression | Unreadable | None:
         """What an author's formula for a box means, in the symbols of the sheet; None for an empty text.
@@ -117,9 +117,10 @@ class AnswerReader:
     def is_equivalent(self, typed: Answer, length: Expression) -> bool:
         """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
 
-        By meaning, H·d_h is d if every head has d/H numbers, but N is not d_h even if both are 64. A number may be
-        written for a size of the model: d/32 is d_h if there are 32 heads. What is equal only by chance is not
-        equivalent: 2·d is not H·d_h if the config states a d_h with which both are 2048.
+        By meaning, H·d_h is d if every head has d/H numbers, but N is not d_h even if both are 64. An answer with a
+        number in it, a factor other than 1, may have that for a size of the model: d/32 is d_h if there are 32 heads.
+        What is equal only by chance is not equivalent: 2·d is not H·d_h if the config states a d_h with which both are
+        2048.
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
@@ -138,19 +139,17 @@ class AnswerReader:
     def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
         """Whether two expressions are equal once some of the model's sizes are numbers; N and M stay symbols.
 
-        At least one symbol must stay, or 4·h would be d_h whenever both are 128. They are compared with d as H·d_h, and
-        then with d_h as d/H.
+        All other sizes become numbers; if then no symbol of the first is left, all but one of them, each in turn. At
+        least one symbol must stay, or 4·h would be d_h whenever both are 128. They are compared with d as H·d_h, and
+        then with d_h as d/H, if the model has d = H·d_h.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         identities = self._model_identities
-        by_width = {**identities, "d_h": symbol("d") / symbol("H")} if "d" in identities else identities
-        head = by_width.get("d_h", symbol("d_h"))
-        by_width = {
-            name: head if meaning_of_symbol == symbol("d_h") else meaning_of_symbol
-            for name, meaning_of_symbol in by_width.items()
-            if name != "d"
-        }
-        for form in (identities, by_width):
+        forms = [identities]
+        if "d" in identities:
+            head, others = symbol("d") / symbol("H"), {name: size for name, size in identities.items() if name != "d"}
+            forms.append({"d_h": head, **{n: head if size == symbol("d_h") else size for n, size in others.items()}})
+        for form in forms:
             first, second = _substituted(meaning, form), _substituted(length, form)
             numbers = {name: Expression.number(sizes[name]) for name in (first.symbols | second.symbols) - {"N", "M"}}
             # What is equal with some sizes as numbers stays equal with more, so as many are tried as leave a symbol.
@@ -183,10 +182,11 @@ class AnswerReader:
 
     @cached_property
     def symbol_by_name(self) -> Mapping[str, str]:
-        """The symbol of every name that may be written: the notation's names win, then the table's symbols.
+        """The symbol of every name that may be written for a size in `symbols`.
 
-        Other names come last. A name that could mean two sizes that are not always equal in this model is left out. All
-        may be written without "_".
+        The notation's names win, then the symbols of the table, then OTHER_NAMES. A name that the notation gives to two
+        symbols means the first of them; another name that could mean two sizes is left out, unless these are always
+        equal in this model. Each name may be written without "_" if that is not a name of its own.
         """
         names: dict[str, str] = {self.notation.symbol(symbol): symbol for symbol in reversed(self.symbols)}
         for kind in ({symbol: (symbol,) for symbol in self.symbols}, OTHER_NAMES):
@@ -211,10 +211,10 @@ class AnswerReader:
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:
-        """Replacements for symbols that are redundant in this model: d by H·d_h, G by H, d_v by d_h, if equal.
+        """What replaces the symbols that are redundant in this model: H·d_h for d, H for G, d_h for d_v, if equal.
 
-        Likewise d_rot by d_h if all of a head is rotated, and d_ff by 4·d if its family's rule makes it so. In latent
-        attention d_nope is d_h − d_rope.
+        Likewise d_h for d_rot if all of a head is rotated, and 4·d for d_ff if its family's rule makes it so, as
+        4·H·d_h if d is H·d_h. In latent attention d_h − d_rope replaces d_nope.
         """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
@@ -239,18 +239,12 @@ def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
     return Unreadable("no-option", ", ".join(map(str, question.options))) if number is None else Answer(number)
 
 
-def _read_pattern(text: str, question: WrittenPattern) -> Answer | Unreadable | None:
-    """The number of a typed pattern; None for an empty text, Unreadable for one that is no pattern of the call."""
-    try:
-        return Answer(question.number_of(text)) if text.strip() else None
-    except CannotReadError as error:
-        return error.unreadable
-
-
 def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
-    """What is filled into one part of a line: a word as its place, a whole number as itself; None for an empty text.
+    """What is filled into one part of a line of code; None for an empty text.
 
-    A size other than -1, which stands for what is left, is left to be read like any other: None, too.
+    A word is typed as itself or as its place, which is its number; a dimension is a whole number of up to three digits,
+    which may be negative. Anything else in their boxes is Unreadable. In the box of a size only -1 is read here, which
+    in PyTorch means whatever is left; None for any other text, which the caller reads like any other size.
     """
     written = normalize_signs(text).strip()
     if not written:

@@ -120,7 +120,7 @@ class _Writer:
         return Reason(f"{self._written(shape)}: {text}", self._working(entry))
 
     def _of_code(self, key: str) -> Reason:
-        """The reason of a row on a sheet about a program; of a shape, the line that makes it."""
+        """The reason of a row on a sheet about a program, as `code_reason` says; a tensor's begins with its shape."""
         text, entry = code_reason(self.variant, key), self.variant.table.askable[key]
         if isinstance(entry, Tensor):
             text = f"{self._written([self._length(side) for side in entry.sides])}: {text}"
@@ -134,49 +134,64 @@ class _Writer:
         {row}, {rows}, {column} and {columns} are those of the table: the other way round where tokens are columns.
         """
         sides = [Blank("", field) for field in MATRIX_FIELDS]
-        axes = {str(side.field): self._axis(side) for side in sides}
+        axes = {str(side.field): self.variant.axis(side) for side in sides}
         ones = dict(zip(("row", "column"), map(self._one, sides), strict=True))
         words = {**self.variant.letters, **axes, **ones, **words}
         of_topic = self.variant.topic_wording.reasons.get(sentence)
         return of_topic.format(**words) if of_topic else self.variant.wording.say("reasons", sentence, **words)
 
     def _made(self, tensor: Tensor) -> str:
-        """Why a tensor has its shape, by its operation; one that nothing makes is described by its sizes."""
+        """Why a tensor has its shape, in the sentence of its operation.
+
+        It may name the first and the last operand, the sides that a transpose moves and, of a matrix, where each side
+        comes from. A parameter and another tensor that nothing makes have sentences of their own.
+        """
         operation = tensor.made_by
         if operation is None:
-            return self._parameter(tensor) if tensor.parameter else self._given(tensor)
+            if tensor.parameter:
+                return self._parameter(tensor)
+            return self._say("given", sides=self._and([self._given_side(side) for side in self._in_order(tensor)]))
         is_batched = len(tensor.shape) > len(MATRIX_FIELDS)
         sides = [] if is_batched else [self._side(tensor, side) for side in self._in_order(tensor)]
         pairs = zip(tensor.sides, operation.sides, operation.operand_sides[0], strict=False)
-        moved = [self._axis(side) for side, new, old in pairs if new != old]  # by a transpose
+        moved = [self.variant.axis(side) for side, new, old in pairs if new != old]  # by a transpose
         words = {"sides": self._and(sides), "moved": self._and(moved)}
         letters = [self.variant.letters[key] for key in operation.operands]
         return self._say(sentence_of(operation, is_batched), first=letters[0], second=letters[-1], **words)
 
     def _side(self, tensor: Tensor, side: Blank) -> str:
-        """Which side of an operand a side equals: "one row for each token", "as many columns as W_Q"."""
+        """Where the length of a computed side comes from: "one row for each token", "as many columns as W_Q".
+
+        That is the first side in the operation with the same axis. If this is the side itself, heads are joined in it.
+        "one row for each …" only if the wording says what the rows of the other tensor are for, and never on a sheet
+        with dimensions.
+        """
         source = next(group[0] for group in tensor.equal_sides.values() if side in group)
         if source == side:
-            return self._say("heads-joined", axis=self._axis(side))
+            return self._say("heads-joined", axis=self.variant.axis(side))
         if (thing := self._thing(source)) and not self.variant.has_dimensions:
             return self._say("one-for-each", one=self._one(side), thing=thing)
         form = "same-side" if source.field == side.field else "other-side"
-        words = {"axis": self._axis(side), "source": self.variant.letters[source.tensor], "other": self._axis(source)}
+        words = {
+            "axis": self.variant.axis(side),
+            "source": self.variant.letters[source.tensor],
+            "other": self.variant.axis(source),
+        }
         return self._say(f"dimension-{form}" if self.variant.has_dimensions else form, **words)
 
-    def _given(self, tensor: Tensor) -> str:
-        """The sides of a tensor that is given: "one row for each token, and the number of columns is …"."""
-        return self._say("given", sides=self._and([self._given_side(side) for side in self._in_order(tensor)]))
-
     def _given_side(self, side: Blank) -> str:
-        """One side of a given tensor: "one row for each token" for tokens, else its size in words or in symbols."""
+        """One side of a given tensor: "one row for each token", or "the number of columns is the embedding dimension".
+
+        The first if it has N, M or a fixed number of rows, the wording says what each is for, and the sheet has no
+        dimensions; else the size as the description names it or, if it doesn't, in the sheet's symbols.
+        """
         length = self.variant.table[side.tensor].expression(side.field)
         is_tokens = str(length) in ("N", "M") or not length.symbols
         if is_tokens and (thing := self._thing(side)) and not self.variant.has_dimensions:
             return self._say("one-for-each", one=self._one(side), thing=thing)
         size = self.variant.text.size_in_words(str(length)) or self.variant.notation.write(length)
         if self.variant.has_dimensions:
-            return self._say("dimension-given-side", axis=self._axis(side), size=size)
+            return self._say("dimension-given-side", axis=self.variant.axis(side), size=size)
         return self._say("given-side", length=self.variant.wording.axes[self.variant.column_of(side)].size, size=size)
 
     def _parameter(self, tensor: Tensor) -> str:
@@ -185,7 +200,11 @@ class _Writer:
         return self._say("parameter", product=self.variant.text.product, read=read, written=written)
 
     def _vector(self, length: Expression) -> str:
-        """A length and what it is: "4096 numbers (the embedding dimension)", or "(H·d_head)" where no words say it."""
+        """A length and what it is: "4096 numbers (the embedding dimension)".
+
+        If the description has no name for it, the length in symbols is in the brackets; on a sheet in letters, which
+        has the symbols as the length, nothing.
+        """
         meaning = self.variant.text.size_in_words(str(length))
         if not meaning and not self.in_letters:
             meaning = self.variant.notation.write(length)
@@ -199,7 +218,12 @@ class _Writer:
     # The working
 
     def _working(self, tensor: Tensor) -> str:
-        """How the lengths of a tensor come about, as arithmetic; "" where they only repeat others."""
+        """How the lengths of a tensor come about, as arithmetic; "" where they only repeat others.
+
+        Of a product its shapes; of a counted parameter its lengths multiplied; of a concatenation the lengths added; of
+        heads that are merged or split the first merged side as a product. Of a tensor that is given, or whose rows are
+        selected, the first length with a sum or quotient, such as half of what RoPE rotates, on a sheet in numbers.
+        """
         operation = tensor.made_by
         if isinstance(operation, Matmul):
             return self._multiplied(tensor, operation)
@@ -211,7 +235,6 @@ class _Writer:
             return self._equation(list(map(self._expression, parts)), " · ", self._expression(merged))
         if operation is not None and not isinstance(operation, SelectRows):
             return ""
-        # A side that is worked out from sizes, such as half of what RoPE rotates.
         sums = (f"{self._in_numbers(length)} = {self._amount(length)}" for length in tensor.shape)
         return next((each for each in sums if not self.in_letters and re.search(r"[/+]", each)), "")
 
@@ -290,7 +313,7 @@ class _Writer:
         return names if all(map(self._named, names)) else []
 
     def _named(self, name: str) -> str:
-        """The number of a size, a count or a matrix of the table; "" for any other name."""
+        """The number of a size, else of a count or of the entries of a matrix of the table; "" for any other name."""
         if name in self.numbers:
             return format_number(self.numbers[name])
         entry = self.variant.table.askable.get(name) or self.variant.table.by_key.get(name)
@@ -299,7 +322,10 @@ class _Writer:
         return format_number(self._total(entry) if isinstance(entry, Count) else entry.size("count", self.numbers))
 
     def _total(self, count: Count) -> int:
-        """What a count comes to with these numbers, those of its parts included; ExpressionError if it isn't whole."""
+        """What a count comes to with these numbers; raises ExpressionError if it isn't whole.
+
+        It is worked out from its parts if `numbers` has all of them and that gives a whole number, else from the sizes.
+        """
         made_from = count.made_from
         if made_from and self.numbers.keys() >= set(made_from.parts):
             total = made_from.number(self.numbers, {part: self.numbers[part] for part in made_from.parts})
@@ -310,7 +336,7 @@ class _Writer:
     # A small case
 
     def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The row of a box with these numbers, in one form; None if one of them isn't whole."""
+        """The row of a box with these numbers, in one form; None if a size isn't whole, and as `_case` says."""
         entry = self.variant.table.sized(blank.tensor)
         try:
             if isinstance(entry, Count):
@@ -341,14 +367,18 @@ class _Writer:
         return self._case(symbols, self._working(tensor) if is_product else shape)
 
     def _count_in_small(self, count: Count, form: CaseForm) -> SmallCase | None:
-        """What a count comes to, or in the form "working" its sum, with small numbers for what its formula names."""
+        """What a count comes to or, in the form "working", its sum as well, in small numbers.
+
+        In the form "working", each count and matrix that its formula names and that depends on a size gets a small
+        number itself, 20 for the last, then 30 and so on: the first is the largest, since others may be subtracted from
+        it. A formula with other words in it is worked out from the sizes.
+        """
         names = self._names(count.formula)
         if form != "working" or not names:
             result = format_number(count.size("count", self.numbers))
             return self._case(count.total.symbols, (form == "working" and self._sum(count)) or result)
         table = self.variant.table.askable
         parts = dict.fromkeys(name for name in names if name in table and table[name].expression("count").symbols)
-        # The first is the largest, since others may be subtracted from it.
         numbers = {**self.numbers, **{part: 10 * at for at, part in enumerate(reversed(parts), start=2)}}
         writer = replace(self, numbers=numbers)
         return writer._case(names, writer._sum(count) or format_number(writer._total(count)))
@@ -397,9 +427,6 @@ class _Writer:
         """The sides of a tensor in the order in which the sheet has their boxes."""
         return tensor.sides[::-1] if self.variant.worksheet.tokens_are == "columns" else tensor.sides
 
-    def _axis(self, side: Blank) -> str:
-        return self.variant.axis(side)
-
     def _one(self, side: Blank) -> str:
         """The sheet's word for a single one of the rows or columns: "row"."""
         return self.variant.wording.axes[self.variant.column_of(side)].one
@@ -411,7 +438,11 @@ class _Writer:
 
 
 def sentence_of(operation: Operation, is_batched: bool) -> str:
-    """The key of an operation's sentence: the name of its class, and for products and concatenations of which kind."""
+    """The key of an operation's sentence: the name of its class, for products and concatenations with their kind.
+
+    "Matmul-batched" (a product of more than two sides), "-by-head", "-rotated" or "-gated", the first that fits;
+    "Concat-row" if it appends a row, else "-by-head"; and both alone if they are of no kind.
+    """
     kind = ""
     if isinstance(operation, Matmul):
         is_of_one_head = operation.is_by_head and not any("(" in side for side in operation.sides)

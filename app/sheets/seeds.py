@@ -43,11 +43,7 @@ def check_seed(seed: int) -> int:
 
 
 def draw_variant(
-    worksheet: str,
-    models: tuple[str, ...],
-    make: MakeVariant,
-    unavoidable: Callable[[str], ConfusedPairs],
-    seed: int,
+    worksheet: str, models: tuple[str, ...], make: MakeVariant, unavoidable: Callable[[str], ConfusedPairs], seed: int
 ) -> Variant:
     """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model.
 
@@ -117,15 +113,17 @@ def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]
 def possible_lengths(sheet: Variant) -> range:
     """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take.
 
-    Without a range they are from 12 to 199, fewer than the model can take at most, or only the sheet's if no blank
-    depends on it. They are only the sheet's, too, if a sentence has that many, or the model takes no other number. If
-    possible, only multiples of the topic's step. Raises TokensError if the range begins above what the model can take.
+    Without a range they are from 12 to 199, fewer than the model can take at most, or only the sheet's number if no
+    blank depends on it. It is only the sheet's number, too, if the worksheet has a sentence, or if the model takes no
+    other number. Only multiples of the topic's step are among them, if there are any. Raises TokensError if the range
+    begins above what the model can take.
     """
-    first, last, longest = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, _longest_input(sheet)
+    first, last, topic = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, sheet.worksheet.topic
+    longest = possible_tokens(topic, sheet.architecture, MAX_TOKENS)
     is_the_same = bool(sheet.worksheet.sentence) or (first is None and not _asks_for("N", sheet))
     if is_the_same or sheet.tokens == sheet.architecture.fixed_tokens:
         return range(sheet.tokens, sheet.tokens + 1)
-    step = TOPICS[sheet.worksheet.topic].token_step(sheet.architecture)
+    step = TOPICS[topic].token_step(sheet.architecture)
     if first is None or last is None:
         return _lengths_up_to(longest - 1, step)
     if first > longest:
@@ -133,10 +131,6 @@ def possible_lengths(sheet: Variant) -> range:
         words = {"model": sheet.model.name, "most": longest, "title": sheet.worksheet.title, "first": first}
         raise TokensError(problem.format(**words))
     return _multiples(range(first, min(last, longest) + 1), step)
-
-
-def _longest_input(sheet: Variant) -> int:
-    return possible_tokens(sheet.worksheet.topic, sheet.architecture, MAX_TOKENS)
 
 
 def _possible_decoder_lengths(sheet: Variant) -> range:

@@ -49,25 +49,22 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
 
-    The code is that which the row is about, "" for most. A row that is chosen has its options by number, and one whose
-    boxes are marked together the text around them. Each of its boxes that takes a word has those that it takes.
+    "code" is the line that the row is about, "" for most. "options" are the texts of a choice by number, empty for a
+    pattern that is to be written; "between" is the text around boxes that are marked together, and "words" has for each
+    of these boxes that takes a word those that it takes. All three are empty for other rows.
     """
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
-    parts = zip(boxes_of(variant, row), asked.parts, strict=True) if isinstance(asked, Joint) else ()
+    boxes = list(map(variant.box, row.blanks))
+    parts = zip(boxes, asked.parts, strict=True) if isinstance(asked, Joint) else ()
     points = 1 if row.points is None else row.points
     return {
         "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "code": row.code,
-        "boxes": boxes_of(variant, row), "points": points,
+        "boxes": boxes, "points": points,
         "options": {str(number): option_text(variant, row.key, number) for number in options},
         "between": asked.between if isinstance(asked, Joint) else (),
         "words": {box: part.words for box, part in parts if part.words},
     }  # fmt: skip
-
-
-def boxes_of(variant: Variant, row: Row) -> list[str]:
-    """The names of a row's boxes, from left to right."""
-    return list(map(variant.box, row.blanks))
 
 
 def _program_json(variant: Variant) -> dict[str, Any] | None:

@@ -37,15 +37,11 @@ _EQUATION = re.compile(rf"(?<!\w)([^\W\d]\w*)(?=\s*=\s*(?:(?:[0-9],[0-9]|[^=,;\n
 # Such a number that stands alone: not the 7 of 7B or of 2.7.
 _NUMBER_ALONE = re.compile(rf"(?<![\w.,]){_NUMBER}(?!\w)")
 _WITHOUT_MARKUP = str.maketrans(dict.fromkeys("$*{}\\"))
-
-
 # The rows that compare a gated feed-forward block with one that is not, of which a sheet has both or none.
 _COMPARED_BLOCKS = (
     frozenset({"gated_parameters", "ungated_parameters"}),
     frozenset({"block_parameters", "gated_width"}),
 )
-
-
 # Parts of a description or of the assumptions that are about these rows alone, and left out of a sheet that asks for
 # none of them.
 _ABOUT_ROWS = {
@@ -151,8 +147,9 @@ class SheetText:
         """The symbols of the sizes that hidden facts would state, and nothing else on the sheet states.
 
         A size that follows from others counts as stated: d_h if d is H·d_h, and both of these are stated. So does one
-        that the author's text gives with its symbol or name; see `_sizes_given_in`. On a sheet that simplifies its
-        heads, the footnote states H and G.
+        that the author's text gives with its symbol or name; see `_sizes_given_in`. The footnote of a sheet that
+        simplifies its heads states H and G, and the sentences about parameters the sizes that they name. Empty if the
+        author hides nothing.
         """
         if not self.worksheet.hidden_facts:
             return frozenset()
@@ -167,10 +164,11 @@ class SheetText:
         return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
 
     def _sizes_given_in(self, text: str, symbols: frozenset[str]) -> frozenset[str]:
-        """The symbols whose size a text of the author gives: "d_h = 128", "head dimension of 128", "32 heads".
+        """The symbols, of those given, whose size a text of the author gives: "d_h = 128", "head dimension of 128".
 
-        The number must be that of the model, and be written with the symbol, after an equals sign, or with the name of
-        the size. A number alone states nothing: in "You have 32 minutes" it isn't the number of heads.
+        The number must be that of the sheet, and come after the symbol and an equals sign, after the name of the size
+        with at most one short word between, or before what is counted: "32 heads". A number alone states nothing: in
+        "You have 32 minutes" it isn't the number of heads.
         """
         plain = text.translate(_WITHOUT_MARKUP)
         names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
@@ -213,8 +211,8 @@ class SheetText:
         """The sentences on what to write: the topic's, then how.
 
         These say whether tokens are rows or columns, unless the table has no activations or has tensors with more
-        sides; which symbols to answer in, if the sheet asks for letters; and how far a count may be rounded. A sheet
-        that compares two kinds of feed-forward block has another sentence of the topic.
+        sides; which symbols to answer in, if the sheet asks for letters; and what `_ways_of_counting` says of counts. A
+        sheet that compares two kinds of feed-forward block has another sentence of the topic.
         """
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
@@ -254,8 +252,8 @@ class SheetText:
     def footnote(self) -> str | None:
         """A sentence that the sheet gives every query head its key/value head, though the model shares them.
 
-        None on every other sheet. It begins with an asterisk if the description speaks of the heads, where the other
-        one is.
+        None on every other sheet. It begins with an asterisk if the description states the heads, whose sentence then
+        ends with one.
         """
         real = self.model.architecture
         if not self._simplifies_heads:
@@ -327,23 +325,21 @@ class SheetText:
     def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
         """Yield part, key and sentence of the topic's description or assumptions, as far as they fit the model.
 
-        The sentence about heads has an asterisk on a sheet that simplifies them.
+        The parts are in the wording's order; of a part with several forms it is the sentence of the first that fits, or
+        none if that has the key "". The sentence about heads ends with an asterisk on a sheet that simplifies them.
         """
         forms, templates = sentence_forms(self.problem), self.wording.topic_section(self.worksheet.topic, kind)
+        # The sheet is about an encoder's layers, or a decoder's, in a model with both.
+        side = "decoder" if TOPICS[self.problem.topic].uses_decoder else "encoder"
+        layer = self.wording.say("layer-names", side if self.problem.architecture.encoder_decoder else "layer")
         parts = self._topic.description_parts if kind == "description" else self._topic.assumption_parts
-        words = {**_words(self.problem), "model": self.model.name, "layer": self._layer_name}
+        words = {**_words(self.problem), "model": self.model.name, "layer": layer}
         for part in parts:
             # A part without forms is itself the key of its only sentence.
             key = next((key for key, fits in forms.get(part, {part: True}).items() if fits), "")
             if key:
                 mark = "*" if part == "heads" and self._simplifies_heads else ""
                 yield part, key, templates[key].format(**words) + mark
-
-    @property
-    def _layer_name(self) -> str:
-        """What the layers are called that the sheet is about: an encoder's or decoder's in a model with both."""
-        side = "decoder" if TOPICS[self.problem.topic].uses_decoder else "encoder"
-        return self.wording.say("layer-names", side if self.problem.architecture.encoder_decoder else "layer")
 
     def _named_symbols(self) -> Iterator[tuple[str, str]]:
         """Yield what the symbols mean on a sheet answered in symbols: ("T", "number of tokens").
@@ -415,7 +411,7 @@ def _number(text: str) -> int:
 
 
 def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> frozenset[str]:
-    """The symbols, and those whose sizes follow from theirs in this model.
+    """The symbols, and those whose sizes follow from theirs in this model, also from others that follow.
 
     Of d, H and d_h the third follows if d = H·d_h; of H and G, and of d_h and d_v, the other if they are equal.
     """
@@ -430,9 +426,10 @@ def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> fro
 
 
 def _words(problem: Problem) -> dict[str, object]:
-    """What a sentence may name: the sheet's sizes, the norm, the query heads of a key/value head, what RoPE rotates.
+    """What the {words} of a sentence may be: the sheet's sizes by symbol, and the model's "norm".
 
-    Also the number of local layers, their window, the tokens in it on either side, and their chunk.
+    Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; the number
+    of "local_layers", their window "W", the tokens in it on either "side", and their "chunk".
     """
     a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
     numbers = {
@@ -448,31 +445,30 @@ def _words(problem: Problem) -> dict[str, object]:
 
 
 def _asides(problem: Problem) -> frozenset[str]:
-    """The parts of a description that no row of the sheet needs.
+    """The parts of a description that no row of the sheet needs, whether the model has them or not.
 
-    Six parts are looked at. "scale", "softcap" and "bias", which only change the numbers of the scores, are always
-    asides: no sheet asks for those numbers. The mask is not among the six, so it is never an aside. "sinks" are needed
-    by a row that a softmax makes, "norms" by a row that a norm makes, and "position-encoding" by a blank whose answer
-    has d_rot in it. All other parts of a description are needed. Whether the model has a part makes no difference.
+    Always "scale", "softcap" and "bias", which only change the numbers of the scores: no sheet asks for these. "sinks"
+    unless a softmax makes a row that is asked for, "norms" unless a norm does, and "position-encoding" unless the
+    answer to a blank has d_rot in it. No other part, such as the mask, is ever an aside.
     """
     asked = [problem.table.askable[row] for row in problem.rows]
     made_by = [entry.made_by for entry in asked if isinstance(entry, Tensor)]
     symbols = frozenset[str]().union(*(problem.expression(blank).symbols for blank in problem.blanks))
-    is_needed = {
-        "scale": False,
-        "softcap": False,
-        "bias": False,
-        "sinks": any(isinstance(operation, Softmax) for operation in made_by),
-        "position-encoding": "d_rot" in symbols,
-        "norms": any(isinstance(operation, Apply) and operation.function == "{norm}" for operation in made_by),
-    }
-    return frozenset(part for part, needed in is_needed.items() if not needed)
+    asides = {"scale", "softcap", "bias"}
+    if not any(isinstance(operation, Softmax) for operation in made_by):
+        asides.add("sinks")
+    if "d_rot" not in symbols:
+        asides.add("position-encoding")
+    if not any(isinstance(operation, Apply) and operation.function == "{norm}" for operation in made_by):
+        asides.add("norms")
+    return frozenset(asides)
 
 
 def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
-    """For each part with several forms, its sentences by key and whether each fits; the first that fits is used.
+    """The keys of the sentences of each part that depends on the model, the rows or the program, and which fit.
 
-    A part is left out if none fits, or if the first that fits has the key "": it doesn't concern the model.
+    The first key that fits is used. A part does not concern the sheet if none fits, or if the first that fits is "". A
+    part that is not here has one sentence, under the part's name, on every sheet.
     """
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention
@@ -530,15 +526,8 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
             "tokens-both-ways": has_window or has_chunks,
             "tokens-bidirectional": True,
         },
-        "way-in": {
-            "way-in-image": a.input == "image",
-            "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked),
-        },
-        "training": {
-            "training-classes": a.input == "image",
-            "training-decoder": a.encoder_decoder,
-            "training": True,
-        },
+        "way-in": {"way-in-image": a.input == "image", "way-in-sound": not _SOUND_ROWS.isdisjoint(problem.asked)},
+        "training": {"training-classes": a.input == "image", "training-decoder": a.encoder_decoder, "training": True},
         "every-position": {"every-position": a.input != "image"},
         "two-texts": {"two-texts-frames": a.input == "sound", "two-texts": True},
         "local": {
@@ -577,11 +566,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         "vocabulary": {"vocabulary": "V" in sizes},
         "chosen-token": {"chosen-token": "i" in sizes},
         **{part: {part: not rows.isdisjoint(problem.asked)} for part, rows in _ABOUT_ROWS.items()},
-        "groups": {
-            "": _GROUPED_ROWS.isdisjoint(problem.asked),
-            "groups-of-one": kv_heads == 1,
-            "groups": True,
-        },
+        "groups": {"": _GROUPED_ROWS.isdisjoint(problem.asked), "groups-of-one": kv_heads == 1, "groups": True},
         "mask-added": {"mask-added": "mask" in problem.table.by_key},
         "evenly-routed": {"evenly-routed": "expert_input" in problem.table.by_key},
         "masked-entries": {"masked-entries": is_masked},

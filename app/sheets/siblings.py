@@ -27,12 +27,12 @@ DRAWS = 3  # of lengths for each model
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
     """A sheet that asks the same rows about one of the models, in numbers or letters; None if there is none.
 
-    All of `models` are tried, the sheet's own among them, with another length: any, or one of the author's range. There
-    is none if no row may be told. A model may lack some of the rows. It is the sheet on which most rows may be told,
-    then one with the same table, such as that of a full window, then one whose length is no size of its model, then one
-    whose description has the same facts as far as possible; among equals the seed decides, which also draws the
-    lengths. What an author wrote about the sheet's own model is left out, and no fact is hidden.
-    None is like a sheet about a program with a bug: it would have the same bug.
+    All of `models` are tried, the sheet's model among them, each with DRAWS lengths of any number of tokens and DRAWS
+    of the author's range, drawn by the seed. A model may lack some of the rows. The best is the sheet on which most
+    rows may be told, then one with the same table, such as that of a full window, then one whose length is not its d,
+    H, G or d_h, then one whose description differs in the fewest facts; among equals the seed decides. None if no row
+    may be told on any, and for a sheet about a program, whose sibling would have the same bug. What the author wrote
+    about the sheet's model is left out, and no fact is hidden.
     """
     if variant.problem.case:
         return None
@@ -68,15 +68,15 @@ def _facts(variant: Variant) -> frozenset[object]:
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:
-    """The rows of a sibling that may be told: no box of theirs has the same answer as on the sheet.
+    """The keys of the rows of the sibling `other` that may be told: none of their boxes repeats an answer of the sheet.
 
-    Answers that depend on no number, on neither sheet, are not compared.
+    Boxes that the sheet does not ask for, and those whose answer has no symbol on either sheet, are not compared.
     """
     right = variant.problem.answers
 
-    def tells(blank: Blank) -> bool:
-        """Whether a box has the sheet's answer, and one that depends on numbers."""
+    def repeats(blank: Blank) -> bool:
+        """Whether a box that is compared has the same answer on both sheets."""
         depends = blank in right and bool(other.expression(blank).symbols or variant.expression(blank).symbols)
         return depends and other.answer(blank) == right[blank]
 
-    return tuple(row.key for row in other.rows if not any(map(tells, row.blanks)))
+    return tuple(row.key for row in other.rows if not any(map(repeats, row.blanks)))

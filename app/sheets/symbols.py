@@ -29,22 +29,6 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     more than MAX_DEGREE symbols, texts that take more than MAX_STEPS steps to work out, division by a sum, and numbers
     without a symbol, except 0 and 1. A formula `of_author` may be a number.
     """
-    try:
-        meaning = _read_expression(text, names)
-    except CannotReadError as error:
-        reason = error.unreadable
-        return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
-    if meaning is None or meaning.symbols or meaning in (ZERO, ONE) or of_author:
-        return meaning
-    return Unreadable("numbers")
-
-
-def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
-    """The expression that a typed text means, with `names` as the symbol of each name; None for a blank text.
-
-    Raises CannotReadError for other names or characters, broken arithmetic, division by a sum, and a text or sum that
-    is too long, or takes more than MAX_STEPS to work out.
-    """
     if not text.strip():
         return None
 
@@ -58,27 +42,28 @@ def _read_expression(text: str, names: Mapping[str, str]) -> Expression | None:
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
-        """The meaning of a part, if it is not too long or too large and no more than MAX_STEPS terms were made."""
+        """The meaning of a part of the text; raises CannotReadError if it is beyond one of the limits above.
+
+        "too-long" for terms, for symbols of a term with its divisors, and for steps of all parts so far; "too-large"
+        for a numerator or denominator above MAX_VALUE.
+        """
         nonlocal steps
         steps += len(meaning.terms)
-        if steps > MAX_STEPS:
+        if steps > MAX_STEPS or len(meaning.terms) > MAX_TERMS:
             raise CannotReadError("too-long")
-        return _check_terms(meaning)
+        for factor, symbols, divisors in meaning.terms:
+            if len(symbols) + len(divisors) > MAX_DEGREE:
+                raise CannotReadError("too-long")
+            if abs(factor.numerator) > MAX_VALUE or factor.denominator > MAX_VALUE:
+                raise CannotReadError("too-large")
+        return meaning
 
-    tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
     try:
-        return ExpressionParser(tokens, atom, check).value()
+        tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
+        meaning = ExpressionParser(tokens, atom, check).value()
     except ExpressionError:  # what is divided by a sum is no length of a matrix
-        raise CannotReadError("incomplete") from None
-
-
-def _check_terms(meaning: Expression) -> Expression:
-    """The expression itself; raises CannotReadError if it has too many terms, or one is too long or too large."""
-    if len(meaning.terms) > MAX_TERMS:
-        raise CannotReadError("too-long")
-    for factor, symbols, divisors in meaning.terms:
-        if len(symbols) + len(divisors) > MAX_DEGREE:
-            raise CannotReadError("too-long")
-        if abs(factor.numerator) > MAX_VALUE or factor.denominator > MAX_VALUE:
-            raise CannotReadError("too-large")
-    return meaning
+        return Unreadable("incomplete")
+    except CannotReadError as error:
+        reason = error.unreadable
+        return Unreadable("unknown-letter", reason.detail) if reason.reason == "letters" else reason
+    return meaning if meaning.symbols or meaning in (ZERO, ONE) or of_author else Unreadable("numbers")

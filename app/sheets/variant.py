@@ -59,9 +59,9 @@ class Row:
 
     @property
     def points_in_words(self) -> str:
-        """What the row is worth, "2 points each" if it has several boxes; "" without points.
+        """What the row is worth, "2 points", or "2 points each" for several boxes; "" if `points` is None.
 
-        A row of several boxes without points is worth "0 points".
+        Boxes that are marked together are worth "2 points", and several boxes of 0 points each "0 points".
         """
         if self.points is None:
             return ""
@@ -152,7 +152,7 @@ class Variant:
 
     @cached_property
     def written_formulas(self) -> dict[str, str]:
-        """What `write_formula` has written for this sheet, by the key of the tensor or count."""
+        """What `write_formula` has written for this sheet, by the key of the tensor or count; it adds to this."""
         return {}
 
     @cached_property
@@ -161,9 +161,12 @@ class Variant:
         return tuple(self._row(key) for key in self.problem.rows)
 
     def _row(self, key: str) -> Row:
-        """The row of a tensor or count, with its words from the wording and its letter in the sheet's notation.
+        """The row of a tensor, count or question, with its letter in the sheet's notation.
 
-        The note of a tensor that is asked as it is stored is its name in the file.
+        The note of a tensor that is asked as it is stored is its name in the file, any other the wording's. The points
+        are those of the first box, or of all boxes that are marked together; None if every box has 1, except on a sheet
+        about a program. The code, with the sheet's letters, is the call that a question is about, or the line that
+        makes a tensor if that shows a pattern.
         """
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
@@ -183,7 +186,10 @@ class Variant:
         return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together, code)
 
     def row_name(self, key: str) -> str:
-        """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's."""
+        """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's.
+
+        On a sheet about a program, the wording's has the number of the line that makes the tensor.
+        """
         author_name = self.worksheet.row_names.get(key)
         name = author_name or self.topic_wording.rows[key].name
         if isinstance(self.table, BugTable) and (line := self.table.line_of(key)) and not author_name:
@@ -192,9 +198,10 @@ class Variant:
 
     @cached_property
     def points(self) -> Mapping[Blank, int]:
-        """The points of each box that does not have 1; empty if every box counts the same.
+        """The points of each box that does not have 1 point; empty if all have 1.
 
-        Of boxes that are marked together, the first has the points of all.
+        A box has the worksheet's points for its row. Of boxes that are marked together, the first has the points of all
+        of them, by default the question's, and the others have 0.
         """
         points = dict[Blank, int]()
         for blank in self.blanks:
@@ -208,15 +215,15 @@ class Variant:
 
     @property
     def best_score(self) -> int:
-        """The points of a sheet on which everything is right: a box has one, unless the worksheet says otherwise."""
+        """The points of a sheet on which everything is right; a box that is not in `points` has one."""
         return sum(self.points.get(blank, 1) for blank in self.blanks)
 
     @cached_property
     def fields(self) -> tuple[BlankField, ...]:
-        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0 to dim2, and counts.
+        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on, and count.
 
-        A row that asks only for a count adds no column, unless all rows do. Nor does a question, whose boxes are in a
-        line of their own.
+        A row that asks only for a count adds no column, unless all rows but questions do. A question adds none: its
+        boxes are in a line of their own.
         """
         in_columns = [row for row in self.rows if not self.is_question(row)]
         rows = [row for row in in_columns if row.fields != ("count",)] or in_columns
@@ -283,8 +290,8 @@ class Variant:
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h').
 
-        Not those that are words too: "A", and names from code such as "scores" and "out". None on a sheet about a
-        program, whose sentences quote code.
+        Left out are those that are words too: "A", "a", and names of three small letters or more, such as "scores".
+        Empty on a sheet about a program, whose sentences quote code.
         """
         letters = (*self.letters.values(), *self.reader.written_symbols)
         if self.problem.case:
@@ -316,14 +323,15 @@ class Variant:
         return self.problem.expression(blank)
 
     def answer(self, blank: Blank) -> int:
-        """The right number for any row, column or count of the table, asked or not."""
+        """The right number for any side, count or question of the table, asked or not."""
         answers = self.problem.answers
         return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     def written_answer(self, blank: Blank, *, in_symbols: bool | None = None) -> str:
-        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, an option, a pattern.
+        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, or a pattern.
 
-        Sizes are in symbols if the sheet is answered in them, or as `in_symbols` says.
+        A choice is the number of its option. Sizes and counts are in symbols if the sheet is answered in symbols, or,
+        unless `in_symbols` is None, if that is true; choices and dimensions are always numbers.
         """
         asked = self.table.askable[blank.tensor]
         part = asked.part(blank.field) if isinstance(asked, Joint) else None
@@ -337,7 +345,7 @@ class Variant:
         return format_number(self.answer(blank))
 
     def typed(self, blank: Blank, number: int) -> str:
-        """How a number is typed into a box on a sheet in numbers: in digits, or as the pattern that it stands for."""
+        """How a number is typed into a box: as the pattern that it stands for, else in digits without separators."""
         asked = self.table.askable[blank.tensor]
         return asked.texts[number - 1] if isinstance(asked, WrittenPattern) else str(number)
 
@@ -361,7 +369,10 @@ class Variant:
         )
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers may mean another value: a count typed rounded, or any with a tolerance."""
+        """Whether an answer in numbers may mean another value: a count that was typed rounded, or any with a tolerance.
+
+        Never on a sheet in letters, nor for a side.
+        """
         is_count = blank.field == "count" and self.worksheet.answers == "numbers"
         return is_count and bool(answer.margin or self.worksheet.tolerance)
 
@@ -369,9 +380,10 @@ class Variant:
     def problem_for_marking(self) -> Problem:
         """The problem whose numbers answers are compared by: on a sheet in letters, with lengths no other size has.
 
-        So what is typed in letters is compared by what it means, and a diagnosis doesn't depend on a number of tokens
-        that happens to be a head dimension, too. With E experts, N is a multiple of E, so that tokens can be divided
-        evenly.
+        The lengths are SENTINEL_LENGTHS, for the symbols that the sheet has. So what is typed in letters is compared by
+        what it means, and a diagnosis doesn't depend on a number of tokens that happens to be a head dimension, too.
+        With E experts, N is multiplied by E, so that tokens can be divided evenly. On a sheet in numbers it is
+        `problem`.
         """
         if self.worksheet.answers != "letters":
             return self.problem
@@ -405,7 +417,7 @@ def _predicted_sizes(
 ) -> Mapping[Blank, Expression]:
     """What one of the author's misconceptions writes into the blanks of a sheet; `blanks` are by the names of boxes.
 
-    Boxes that this model's table lacks are left out. Empty if one of the formulas has no meaning on this sheet.
+    Boxes that are not in `blanks` are left out. Empty if one of the other formulas has no meaning on this sheet.
     """
     sizes = dict[Blank, Expression]()
     for box, formula in misconception.boxes.items():

@@ -96,11 +96,11 @@ class TopicWording(WordingPart):
     """What only sheets on one topic say.
 
     `description_parts` and `assumption_parts` are written in this order. `rows` are those that a worksheet may ask for,
-    and `steps` those of a sheet in steps that have a question and a reason;
-    `nudges` are by blank ("queries.rows"), or by field for blanks without a nudge ("each.rows"). `run_button` is empty
-    if the topic can't be run. `axis_names` are by the size in the table. `reasons` say why a row is right, by its key;
-    `row_things` what each row of a matrix is for, such as a token; `code` what sheets about a program say. The sections
-    of sheets.toml that have the names of the fields from `description` to `row_things` hold what several topics share.
+    and `steps` those of a sheet in steps that have a question and a reason; `nudges` are by blank ("queries.rows"), or
+    by field for blanks without a nudge ("each.rows"). `run_button` is empty if the topic can't be run. `axis_names` are
+    by the size in the table. `reasons` say why a row is right, by its key; `row_things` what each row of a matrix is
+    for, such as a token; `code` what sheets about a program say. The fields of TopicSection hold what is particular to
+    this topic; what several topics share is in the sections of sheets.toml with the same names.
     """
 
     name: str
@@ -129,7 +129,8 @@ class TopicWording(WordingPart):
     def title_for(self, name: str, architecture: Architecture) -> str:
         """The title for the model called `name`, "One head of LLaMA 7B".
 
-        For an encoder-decoder, and for a model that reads images, their form if the topic has one.
+        `title_of_image` for a model that reads images, else `title_of_encoder` for an encoder-decoder, if the topic has
+        them; `title` for all others.
         """
         of_image = architecture.input == "image" and self.title_of_image
         title = of_image or (architecture.encoder_decoder and self.title_of_encoder) or self.title
@@ -258,7 +259,11 @@ class Wording(WordingPart):
 
     @classmethod
     def frozen(cls, text: str, today: Wording) -> Wording:
-        """The wording that was frozen as `text`, with today's sentences for what it lacks."""
+        """The wording that was frozen as `text`, an earlier `Wording.text`.
+
+        Where it lacks a sentence, or has one with a {word} that today's sentence lacks, today's is used. Sections that
+        are no longer known are dropped.
+        """
         return cls.model_validate(laid_over(today.model_dump(by_alias=True), json.loads(text)), extra="ignore")
 
     @cached_property
@@ -285,7 +290,7 @@ class Wording(WordingPart):
         return {**self.sheets[section], **of_topic[section]}
 
     def phrases(self, tokens_are: str) -> Sentences:
-        """The phrases of formulas on sheets whose tokens are rows or columns."""
+        """The phrases of formulas by key; those for columns replace others with their key if `tokens_are` "columns"."""
         columns = self.sheets["formulas-with-tokens-as-columns"] if tokens_are == "columns" else {}
         return {**self.sheets["formulas"], **columns}
 
@@ -304,7 +309,7 @@ class Wording(WordingPart):
         return {key: words for group in groups for key, words in group.misconceptions.items()}
 
     def misconception(self, key: str, kind: MisconceptionText, tokens_are: str = "rows") -> str:
-        """One of a misconception's texts; with tokens as columns, the form for these if it has one."""
+        """One text of the misconception with this key; if `tokens_are` "columns", the form for these if it has one."""
         words = self.misconceptions[key]
         texts = words.tokens_as_columns if tokens_are == "columns" else None
         return str(getattr(texts or words, kind))
@@ -319,9 +324,10 @@ class Wording(WordingPart):
 
 
 def laid_over(below: Any, above: Any) -> Any:
-    """Nested sentences of `above` over those of `below`, which are used where `above` has none.
+    """Nested sentences of `above` over those of `below`, which are used where `above` has none; keys of both stay.
 
-    A sentence of `above` with a {word} that the one of `below` lacks is dropped, since nothing would fill it in.
+    A sentence of `above` with a {word} that the one of `below` lacks is dropped, since nothing would fill it in, unless
+    that one is empty. Whatever is neither a table nor a sentence in both, such as a list, is taken from `above`.
 
     >>> laid_over({"a": "{d} rows", "b": {"c": "no", "d": "yes"}}, {"a": "{N} Zeilen", "b": {"c": "nein"}})
     {'a': '{d} rows', 'b': {'c': 'nein', 'd': 'yes'}}

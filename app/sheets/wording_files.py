@@ -36,11 +36,13 @@ Place = tuple[str | int, ...]  # where something is in a Wording: field, key, an
 def read_wording(folder: Path, language: str) -> Wording:
     """The wording of a language, whose folder is in `folder`; sentences that it lacks are in English.
 
-    Raises WorksheetError, with file, table and key, for a sentence that is missing in English, and for an unknown key.
+    So is a translated sentence with a {word} that the English one lacks. Rows of a topic are completed by the shared
+    rows of sheets.toml. Raises WorksheetError, with file, table and key, for the first sentence that is missing in
+    English, unknown key or value of a wrong type, and for a file that cannot be read.
     """
     words = _read_folder(folder / ENGLISH, read_toml)
     if language != ENGLISH:
-        translated = _read_folder(folder / language, _read_if_there)
+        translated = _read_folder(folder / language, lambda path: read_toml(path) if path.exists() else {})
         _refuse(((place, _("English has no such key")) for place in _unknown(words, translated)), language)
         words = laid_over(words, translated)
     shared = words.pop("rows", {})
@@ -60,7 +62,7 @@ def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[s
 
     sheets.toml has rows, axes, figures and counted things; what is left in it is the field "sheets". Each file in
     topics/ is a topic, and each in misconceptions/ a group, with its `name` apart from its misconceptions. `read` reads
-    the single files, such as sheets.toml.
+    sheets.toml, glossary.toml, sample-course.toml and bugs.toml, which a translation may lack.
     """
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
@@ -96,8 +98,9 @@ def _unknown(known: Any, words: Any, place: Place = ()) -> Iterator[Place]:
 def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
     """Yield the place and reason of each key that the wording lacks or that the code does not know.
 
-    Checked in this order: topics, with the rows and nudges of each; misconception groups, with their misconceptions;
-    sections of sheets; axes; bugs. Rows and nudges may be missing: only unknown ones are reported.
+    Checked in this order: topics, with the rows, steps and nudges of each; misconception groups, with their
+    misconceptions; sections of sheets; axes; programs, beliefs, probes and bugs. Rows, steps and nudges may be missing:
+    only unknown ones are reported.
     """
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
@@ -124,7 +127,10 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
 
 
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
-    """Raise a WorksheetError for the first problem, if any: "wording/en/topics/costs.toml: rows.totl: …"."""
+    """Raise a WorksheetError for the first problem, if any: "wording/en/topics/costs.toml: rows.totl: …".
+
+    It names the file in which the place of the problem is written, and then the keys that lead to it there.
+    """
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
         if field in _FOLDERS:
@@ -134,11 +140,6 @@ def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
             rest = [field, *rest]
         table = ".".join(str(part) for part in rest if part != "misconceptions")
         raise WorksheetError(": ".join(filter(None, (f"wording/{language}/{file}", table, problem))))
-
-
-def _read_if_there(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file, {} if it does not exist; raises WorksheetError as `read_toml` does."""
-    return read_toml(path) if path.exists() else {}
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -91,8 +91,9 @@ class Model:
 def derived_key(text: str, prefix: str = "") -> str:
     """A key made from the text of a question or the name of a misconception; the same text always has the same key.
 
-    It begins with `prefix`. Letters lose their accents. A text of more than _MAX_SLUG letters, or with letters of
-    another script, gets a hash at its end.
+    It begins with `prefix`, then the lower-case Latin letters, without accents, and digits of the text, with hyphens
+    for all else. If these are more than _MAX_SLUG characters or none, or the text has letters of another script, they
+    are cut to _MAX_SLUG, and a hash of the text follows.
 
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
@@ -125,11 +126,12 @@ def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
 def _must(sentence: str, **numbers: float) -> WrapValidator:
     """A validator that refuses what a field does not take with this sentence; `numbers` are filled into it.
 
-    A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence.
+    A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence;
+    so does pydantic's error about a setting that is missing from an entry or unknown there.
     """
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Validate a value; pydantic's message is replaced by `sentence`, a sentence about an entry stays."""
+        """Validate a value; raise `refused` with `sentence`, or the error itself if it is one of _NAMED_PROBLEMS."""
         try:
             return validate(value)
         except ValidationError as error:
@@ -169,8 +171,8 @@ def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = F
     return text
 
 
-def _line(longest: int) -> AfterValidator:
-    return AfterValidator(partial(_checked_text, longest=longest))
+def _of_length(longest: int, *, shortest: int = 1, lines: bool = False) -> AfterValidator:
+    return AfterValidator(partial(_checked_text, longest=longest, shortest=shortest, lines=lines))
 
 
 def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> str:
@@ -189,27 +191,15 @@ _ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line."
 _SHARE = N_("{setting} must be a number from 0 to {most}.")
 _WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
 _Text = Annotated[str, Strict()]
-_Line = Annotated[_Text, _line(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
+_Line = Annotated[_Text, _of_length(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
 _AT_MOST = N_("{setting} must be a text of at most {most:,} characters.")
-_Formula = Annotated[_Text, _line(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
-_Markdown = Annotated[
-    _Text,
-    AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, shortest=0, lines=True)),
-    _must(_AT_MOST, most=MAX_MARKDOWN),
-]
+_Formula = Annotated[_Text, _of_length(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
+_Markdown = Annotated[_Text, _of_length(MAX_MARKDOWN, shortest=0, lines=True), _must(_AT_MOST, most=MAX_MARKDOWN)]
 _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
 _OptionalNumber = Annotated[Annotated[int, Strict()] | None, _WHOLE_NUMBER]
-_Sentence = Annotated[
-    _Text,
-    AfterValidator(partial(_checked_text, longest=MAX_SENTENCE, shortest=0)),
-    _must(_AT_MOST, most=MAX_SENTENCE),
-]
-_LineOrNothing = Annotated[
-    _Text,
-    AfterValidator(partial(_checked_text, longest=MAX_SHORT_TEXT, shortest=0)),
-    _must(_AT_MOST, most=MAX_SHORT_TEXT),
-]
+_Sentence = Annotated[_Text, _of_length(MAX_SENTENCE, shortest=0), _must(_AT_MOST, most=MAX_SENTENCE)]
+_LineOrNothing = Annotated[_Text, _of_length(MAX_SHORT_TEXT, shortest=0), _must(_AT_MOST, most=MAX_SHORT_TEXT)]
 _Place = Annotated[int, Strict(), Field(ge=0), _must(N_("{setting} must be a whole number from 0."))]
 _Names = Annotated[tuple[_Text, ...], Field(max_length=MAX_NAMES), _must(N_("{setting} must be a list of texts."))]
 _LineOfRow = Annotated[Mapping[str, _Line], _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
@@ -233,7 +223,7 @@ class OpenQuestion:
     model_answer: _Markdown = ""
 
     def __post_init__(self) -> None:
-        """Derive the key."""
+        """Derive the key if it is "", from the text or the name."""
         if not self.key:
             object.__setattr__(self, "key", derived_key(self.text))  # past the frozen dataclass, once
 
@@ -256,11 +246,7 @@ class AuthorMisconception:
             most=MAX_MISCONCEPTION_KEY,
         ),
     ] = field(default="", kw_only=True)
-    name: Annotated[
-        _Text,
-        _line(MAX_MISCONCEPTION_NAME),
-        _must(_ONE_LINE, most=MAX_MISCONCEPTION_NAME),
-    ]
+    name: Annotated[_Text, _of_length(MAX_MISCONCEPTION_NAME), _must(_ONE_LINE, most=MAX_MISCONCEPTION_NAME)]
     boxes: Annotated[
         Mapping[str, _Formula],
         Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),
@@ -273,12 +259,12 @@ class AuthorMisconception:
     question: _Line
     explanation: Annotated[
         _Text,
-        AfterValidator(partial(_checked_text, longest=MAX_MARKDOWN, lines=True)),
+        _of_length(MAX_MARKDOWN, lines=True),
         _must(N_("{setting} must be a text of 1 to {most:,} characters."), most=MAX_MARKDOWN),
     ]
 
     def __post_init__(self) -> None:
-        """Derive the key."""
+        """Derive the key if it is "", from the text or the name."""
         if not self.key:
             object.__setattr__(self, "key", derived_key(self.name, AUTHOR_MISCONCEPTION_PREFIX))
 

@@ -180,6 +180,16 @@ def test_a_dimension_is_read_as_torch_reads_it(library: Library, sheet: str, box
     assert (mark.kind, "counted from 0" in mark.message) == ("unreadable", True)
 
 
+@pytest.mark.parametrize(
+    ("sheet", "box"),
+    [("same-shapes-gpt2", "softmax_dim.count"), ("bug-layer", "repair.part1"), ("bug-layer", "repair.part2")],
+)
+def test_a_special_digit_is_unreadable_in_every_kind_of_box(library: Library, sheet: str, box: str) -> None:
+    """Half of a dimension is as unreadable as half of a size."""
+    variant = library.variant(sheet)
+    assert variant.read(variant.blanks_by_name[box], "½") == Unreadable("special-digit", "½")
+
+
 def test_a_box_is_called_what_its_number_is(library: Library) -> None:
     """An index or a length is no count; other counts are."""
     for sheet, row, name in (

@@ -16,11 +16,9 @@ GROUP = (
     Misconception(
         "no-output-projection",
         12,
-        {
-            **on(HEADS, {"output.columns": "d_v"}),
-            **on("attention-layer", {"output.columns": "H*d_v"}),
-            **in_dimensions({"output": "right, H*d_v"}),
-        },
+        on(HEADS, {"output.columns": "d_v"})
+        | on("attention-layer", {"output.columns": "H*d_v"})
+        | in_dimensions({"output": "right, H*d_v"}),
     ),
     Misconception(
         "whole-output-projection",
@@ -45,10 +43,8 @@ GROUP = (
     Misconception(
         "logits-as-wide-as-model",
         40,
-        {
-            **on("whole-model", each("d", "logits.columns", "last_logits.columns")),
-            **on("text-to-loss", each("d", "logits.dim2", "shifted_logits.dim2", "flat_logits.columns")),
-        },
+        on("whole-model", each("d", "logits.columns", "last_logits.columns"))
+        | on("text-to-loss", each("d", "logits.dim2", "shifted_logits.dim2", "flat_logits.columns")),
         reads_no_image,
     ),
     # Prediction and target of one position are the same token: nothing is dropped.

@@ -26,28 +26,22 @@ GROUP = (
     Misconception(
         "new-key-left-out",
         49,
-        {**on("decode-step", each("right - 1", *KEY_SIDE)), **on("cache-tensor", each("right - m", *_KEYS_OF_NEW))},
+        on("decode-step", each("right - 1", *KEY_SIDE)) | on("cache-tensor", each("right - m", *_KEYS_OF_NEW)),
     ),
     # The cache is forgotten: every token is processed again.
     Misconception(
         "all-queries-recomputed",
         50,
-        {
-            **on("decode-step", each("N + 1", "input.rows", *QUERY_SIDE), each("N + 1", *QUERY_SIDE)),
-            **on("cache-tensor", each("N + m", *_QUERIES_OF_NEW)),
-        },
+        on("decode-step", each("N + 1", "input.rows", *QUERY_SIDE), each("N + 1", *QUERY_SIDE))
+        | on("cache-tensor", each("N + m", *_QUERIES_OF_NEW)),
     ),
     Misconception(
         "window-forgotten",
         106,
-        {
-            **on("decode-step", each("N + 1", *KEY_SIDE)),
-            **on(
-                "cache-tensor",
-                Prediction(each("N + m", *_KEYS_OF_NEW), {"W": "N"}),
-                Prediction(substitutions={"W": "N"}),
-            ),
-        },
+        on("decode-step", each("N + 1", *KEY_SIDE))
+        | on(
+            "cache-tensor", Prediction(each("N + m", *_KEYS_OF_NEW), {"W": "N"}), Prediction(substitutions={"W": "N"})
+        ),
         lambda architecture: architecture.window is not None,
     ),
     Misconception(
@@ -59,7 +53,7 @@ GROUP = (
     Misconception(
         "only-the-new-key",
         51,
-        {**on("decode-step", each("1", *KEY_SIDE)), **on("cache-tensor", each("m", *_KEYS_OF_NEW))},
+        on("decode-step", each("1", *KEY_SIDE)) | on("cache-tensor", each("m", *_KEYS_OF_NEW)),
     ),
     Misconception("cache-of-one-text", 166, on("cache-tensor", each("right/B", *WHOLE_CACHE))),
     # "Keep what was computed": queries, or scores, next to keys and values.

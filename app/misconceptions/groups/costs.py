@@ -18,7 +18,11 @@ _TRAINING_BYTES = [f"{key}.count" for key in ("weights_16_bit", *BYTES_IN_TRAINI
 
 
 def _multiplied(entries: str) -> dict[str, str]:
-    """Overrides of the whole model's costs where a token is multiplied by `entries`: "right - outside_multiplied"."""
+    """Overrides of the whole model's costs if each token is multiplied by this many `entries`, such as "rule_flops/2".
+
+    These are the count of entries, and the operations in which it has a factor: 2 for a token and for decoding, 2·N for
+    the products and the prefill, and 6·N for training.
+    """
     change = f"({entries} - multiplied)"
     times = {"token_flops": "2", "products_flops": "2*N", "prefill_flops": "2*N", "decode_flops": "2"}
     worked_out = {f"{key}.count": f"right + {factor}*{change}" for key, factor in times.items()}
@@ -26,10 +30,10 @@ def _multiplied(entries: str) -> dict[str, str]:
 
 
 def _has_long_latents(architecture: Architecture) -> bool:
-    """Whether a latent vector is longer than a key and than a value, and the cache has at most half as many numbers as
-    with keys and values of all heads.
+    """Whether latent attention multiplies by more numbers than with keys and values, and caches far fewer.
 
-    Only then is true what the explanation says: more operations, far fewer bytes.
+    That is, its latent vector is longer than a key and than a value, and the cache has at most half as many numbers as
+    with the keys and values of all heads. Only then is true what the explanation says. Never without latent attention.
     """
     a = architecture
     if not a.has_latent_attention:
@@ -42,39 +46,33 @@ GROUP = (
     Misconception(
         "cache-forgets-factor",
         28,
-        {
-            **on(
-                "costs",
-                # Scaled from the right number, in which a sliding window counts no token that it drops.
-                each("right*H/G", *_CACHE),
-                each("right/2", *_CACHE),
-                each("right*H/G/2", *_CACHE),
-                each("right/L", *_CACHE),
-            ),
-            **on("cache-tensor", each("right/2", *WHOLE_CACHE), each("right/L", *WHOLE_CACHE)),
-        },
+        on(
+            "costs",
+            # Scaled from the right number, in which a sliding window counts no token that it drops.
+            each("right*H/G", *_CACHE),
+            each("right/2", *_CACHE),
+            each("right*H/G/2", *_CACHE),
+            each("right/L", *_CACHE),
+        )
+        | on("cache-tensor", each("right/2", *WHOLE_CACHE), each("right/L", *WHOLE_CACHE)),
     ),
     Misconception(
         "flops-are-macs",
         29,
-        {
-            **on("costs", each("right/2", *_FLOPS)),
-            **on("growth", each("right/2", *_GROWING_FLOPS)),
-            **on(
-                "model-costs",
-                each("right/2", *_MODEL_FLOPS, "rule_excess.count", "training_rule.count"),
-                each("right/2", *(box for box in _MODEL_FLOPS if box != "rule_flops.count")),
-            ),
-        },
+        on("costs", each("right/2", *_FLOPS))
+        | on("growth", each("right/2", *_GROWING_FLOPS))
+        | on(
+            "model-costs",
+            each("right/2", *_MODEL_FLOPS, "rule_excess.count", "training_rule.count"),
+            each("right/2", *(box for box in _MODEL_FLOPS if box != "rule_flops.count")),
+        ),
     ),
     Misconception(
         "bits-for-bytes",
         56,
-        {
-            **on("costs", each("8*right", *_WEIGHTS_BYTES, *_CACHE), each("8*right", *_WEIGHTS_BYTES)),
-            **on("cache-tensor", {"cache_bytes.count": "8*right"}),
-            **on("model-costs", each("8*right", *_TRAINING_BYTES)),
-        },
+        on("costs", each("8*right", *_WEIGHTS_BYTES, *_CACHE), each("8*right", *_WEIGHTS_BYTES))
+        | on("cache-tensor", {"cache_bytes.count": "8*right"})
+        | on("model-costs", each("8*right", *_TRAINING_BYTES)),
     ),
     # The sheet counts one layer's operations, and the bytes of the whole model.
     Misconception(
@@ -142,10 +140,6 @@ GROUP = (
         ),
     ),
     # Each token taken to read the weights again, or a decoding step to use them for all tokens.
-    Misconception(
-        "weights-read-for-each-token",
-        146,
-        on("model-costs", {"prefill_intensity.count": "1"}),
-    ),
+    Misconception("weights-read-for-each-token", 146, on("model-costs", {"prefill_intensity.count": "1"})),
     Misconception("decoding-reuses-weights", 147, on("model-costs", {"decode_intensity.count": "N"})),
 )

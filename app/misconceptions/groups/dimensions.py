@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
-from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, each, in_dimensions, on
-from app.shapes.table import Blank, side_fields
+from app.misconceptions.row_parts import KV_BY_HEAD, REPEATED, SPLIT_KV, all_sides, each, in_dimensions, on
 
 _HEADS_FIRST_VIEW = {"split_queries": "H, N, d_h", "split_keys": "G, N, d_h", "split_values": "G, N, d_v"}
 _TOKENS_FIRST = {"queries_by_head": "N, H, d_h", "keys_by_head": "N, G, d_h", "values_by_head": "N, G, d_v"}
@@ -15,12 +14,6 @@ _QUERY_HEADS = ("split_queries.dim2", "context_by_token.dim2", *(
 ))  # fmt: skip
 _KV_HEADS = (*(f"{key}.dim2" for key in SPLIT_KV), *(f"{key}.dim1" for key in KV_BY_HEAD))
 _HEADS_AND_BATCH = {**each("B*H", *_QUERY_HEADS), **each("B*G", *_KV_HEADS)}
-
-
-def _broadcast(**shapes: str) -> dict[str, str]:
-    """Overrides of all sides of the tensors of a sheet on broadcasting: padding_mask="B, N, 1, 1"."""
-    sides = {key: shape.split(", ") for key, shape in shapes.items()}
-    return {str(Blank(key, f)): s for key, of in sides.items() for f, s in zip(side_fields(len(of)), of, strict=True)}
 
 
 def in_patterns(**numbers: int) -> dict[str, tuple[Prediction, ...]]:
@@ -117,7 +110,7 @@ GROUP = (
         150,
         on(
             "broadcasting",
-            _broadcast(
+            all_sides(
                 padding_mask="B, N, 1, 1",
                 causal_mask="N, N, 1, 1",
                 positions_of_batch="N, d, 1",
@@ -134,7 +127,7 @@ GROUP = (
         151,
         on(
             "broadcasting",
-            _broadcast(padding_mask="1, 1, B, N", cosines_tokens_first="1, 1, N, d_rot", grouped_keys="1, G, N, d_h"),
+            all_sides(padding_mask="1, 1, B, N", cosines_tokens_first="1, 1, N, d_rot", grouped_keys="1, G, N, d_h"),
         ),
     ),
     Misconception(
@@ -142,7 +135,7 @@ GROUP = (
         152,
         on(
             "broadcasting",
-            _broadcast(
+            all_sides(
                 padding_mask="B, H, 1, N",
                 causal_mask="1, H, N, N",
                 both_masks="B, H, N, N",
@@ -157,7 +150,7 @@ GROUP = (
         153,
         on(
             "broadcasting",
-            _broadcast(
+            all_sides(
                 padding_mask="B, H, N, N",
                 causal_mask="B, H, N, N",
                 both_masks="B, H, N, N",
@@ -170,16 +163,16 @@ GROUP = (
         ),
     ),
     # Seen in hyunwoongko/transformer#40: unsqueeze(1).unsqueeze(3).
-    Misconception("padding-hides-queries", 154, on("broadcasting", _broadcast(padding_mask="B, 1, N, 1"))),
+    Misconception("padding-hides-queries", 154, on("broadcasting", all_sides(padding_mask="B, 1, N, 1"))),
     # Elementwise taken to keep a shape: that of the first operand, or of the second.
     Misconception(
         "elementwise-keeps-shape",
         155,
         on(
             "broadcasting",
-            _broadcast(both_masks="B, 1, 1, N", grown="1, N"),
-            _broadcast(both_masks="1, 1, N, N", grown="N, 1"),
-            _broadcast(both_masks="B, 1, 1, N", grown="N, 1"),
+            all_sides(both_masks="B, 1, 1, N", grown="1, N"),
+            all_sides(both_masks="1, 1, N, N", grown="N, 1"),
+            all_sides(both_masks="B, 1, 1, N", grown="N, 1"),
         ),
     ),
     # Index notation. Patterns are named by their places in app/topics/index_notation.py.

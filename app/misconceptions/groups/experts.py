@@ -26,51 +26,45 @@ GROUP = (
     Misconception(
         "all-experts-active",
         74,
-        {
-            **on(
-                "experts",
-                Prediction(substitutions={"k": "E"}),
-                Prediction(each("right", *_CHOOSING_SHAPES), {"k": "E"}),
-                each("N", *_EXPERT_ROWS),
-            ),
-            **on("parameter-count", {"used.count": "total"}),
-            **on("model-costs", Prediction(substitutions={"active": "params", "k": "E"})),
-        },
+        on(
+            "experts",
+            Prediction(substitutions={"k": "E"}),
+            Prediction(each("right", *_CHOOSING_SHAPES), {"k": "E"}),
+            each("N", *_EXPERT_ROWS),
+        )
+        | on("parameter-count", {"used.count": "total"})
+        | on("model-costs", Prediction(substitutions={"active": "params", "k": "E"})),
         _has_experts,
     ),
     # "8x7B" read as eight models of 7 billion parameters, 56 billion in all; seen in vllm#1991.
     Misconception(
         "whole-model-per-expert",
         75,
-        {
-            **on(
-                "experts",
-                {"total.count": "right + (E - 1)*rest", "used.count": "right + (k - 1)*rest"},
-                {"total.count": "right + (E - 1)*rest"},
-                *_NOMINAL,
-            ),
-            **on(
-                "parameter-count",
-                {"total.count": "E*model_of_one_expert", "used.count": "k*model_of_one_expert"},
-                {"total.count": "E*model_of_one_expert"},
-                *_NOMINAL,
-            ),
-        },
+        on(
+            "experts",
+            {"total.count": "right + (E - 1)*rest", "used.count": "right + (k - 1)*rest"},
+            {"total.count": "right + (E - 1)*rest"},
+            *_NOMINAL,
+        )
+        | on(
+            "parameter-count",
+            {"total.count": "E*model_of_one_expert", "used.count": "k*model_of_one_expert"},
+            {"total.count": "E*model_of_one_expert"},
+            *_NOMINAL,
+        ),
         _has_experts,
     ),
     # The Switch Transformer (arXiv:2101.03961) sends each token to one expert; most later models to several.
     Misconception(
         "one-expert-per-token",
         76,
-        {
-            **on(
-                "experts",
-                Prediction(each("ceil(N/E)", *_EXPERT_ROWS), {"k": "1"}),
-                Prediction(each("right", *_CHOOSING_SHAPES), {"k": "1"}),
-                each("ceil(N/E)", *_EXPERT_ROWS),
-            ),
-            **on("parameter-count", Prediction(substitutions={"k": "1"})),
-        },
+        on(
+            "experts",
+            Prediction(each("ceil(N/E)", *_EXPERT_ROWS), {"k": "1"}),
+            Prediction(each("right", *_CHOOSING_SHAPES), {"k": "1"}),
+            each("ceil(N/E)", *_EXPERT_ROWS),
+        )
+        | on("parameter-count", Prediction(substitutions={"k": "1"})),
         lambda architecture: architecture.all_sizes.get("k", 1) > 1,
     ),
     # The router taken for the first projection of the block.

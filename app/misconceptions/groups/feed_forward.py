@@ -18,21 +18,17 @@ GROUP = (
     Misconception(
         "gate-forgotten",
         36,
-        {
-            **on("parameter-count", counted("feed_forward", "-d*d_ff")),
-            **on("feed-forward-width", {"gated_parameters.count": "2*d*d_ff"}),
-            **on("costs", {"feed_forward_flops.count": "4*N*d*d_ff"}),
-        },
+        on("parameter-count", counted("feed_forward", "-d*d_ff"))
+        | on("feed-forward-width", {"gated_parameters.count": "2*d*d_ff"})
+        | on("costs", {"feed_forward_flops.count": "4*N*d*d_ff"}),
         lambda architecture: architecture.gated and not architecture.has_experts,
     ),
     # Four times the width, as in the Transformer of 2017, BERT and GPT-2, where this config states another.
     Misconception(
         "feed-forward-four-d",
         37,
-        {
-            **on("layer-parameters whole-model parameter-count costs", Prediction(substitutions={"d_ff": "4*d"})),
-            **on("feed-forward-width", {"width.count": "4*d", "gated_parameters.count": "12*d*d"}),
-        },
+        on("layer-parameters whole-model parameter-count costs", Prediction(substitutions={"d_ff": "4*d"}))
+        | on("feed-forward-width", {"width.count": "4*d", "gated_parameters.count": "12*d*d"}),
         lambda architecture: architecture.d_ff != 4 * architecture.d and not architecture.has_experts,
     ),
     # Gate and up are stored in one matrix by several frameworks (gate_up_proj), whose result is split and multiplied.

@@ -40,24 +40,20 @@ GROUP = (
     Misconception(
         "context-for-tokens",
         20,
-        {
-            **on(
-                f"{HEADS_AND_SOFTMAX} whole-model costs {SPLIT_HEADS} experts rotary-pairs cache-tensor text-to-loss",
-                Prediction(substitutions={"N": "C", "M": "C"}),
-            ),
-            # In a decode step a cache padded to the context length is full with the new token in it.
-            **on("decode-step", each("C", *KEY_SIDE), Prediction(substitutions={"N": "C"})),
-        },
+        on(
+            f"{HEADS_AND_SOFTMAX} whole-model costs {SPLIT_HEADS} experts rotary-pairs cache-tensor text-to-loss",
+            Prediction(substitutions={"N": "C", "M": "C"}),
+        )
+        # In a decode step a cache padded to the context length is full with the new token in it.
+        | on("decode-step", each("C", *KEY_SIDE), Prediction(substitutions={"N": "C"})),
         has_context_length,
     ),
     Misconception(
         "embedding-table-as-input",
         21,
-        {
-            **on(HEADS_AND_LAYER, {"input.rows": "V"}),
-            **on("whole-model", {"embedded.rows": "V"}),
-            **on("text-to-loss", {"embedded.dim1": "V"}),
-        },
+        on(HEADS_AND_LAYER, {"input.rows": "V"})
+        | on("whole-model", {"embedded.rows": "V"})
+        | on("text-to-loss", {"embedded.dim1": "V"}),
         _looks_tokens_up,
     ),
     Misconception(

@@ -27,19 +27,15 @@ GROUP = (
     Misconception(
         "heads-change-parameters",
         26,
-        {
-            **on("layer-parameters", each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count")),
-            **on("parameter-count", counted("attention", "(H - 1)*attention"), {"attention.count": "H*right"}),
-        },
+        on("layer-parameters", each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))
+        | on("parameter-count", counted("attention", "(H - 1)*attention"), {"attention.count": "H*right"}),
         lambda architecture: architecture.d == architecture.H * architecture.d_h,
     ),
     Misconception(
         "positions-are-parameters",
         27,
-        {
-            **on("parameter-count", each("right + C*d", "embedding.count", *WHOLE)),
-            **on("rotary-pairs", each("C", *ANGLE_ROWS) | each("d", *ANGLE_COLUMNS)),
-        },
+        on("parameter-count", each("right + C*d", "embedding.count", *WHOLE))
+        | on("rotary-pairs", each("C", *ANGLE_ROWS) | each("d", *ANGLE_COLUMNS)),
         _has_rope_alone,
     ),
     Misconception(
@@ -60,10 +56,8 @@ GROUP = (
         # LLaMA 7B has 205 billion parameters.
         "context-in-weights",
         32,
-        {
-            **on("layer-parameters", {"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"}),
-            **on("parameter-count", counted("attention", "(C - 1)*H*d_v*d")),
-        },
+        on("layer-parameters", {"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})
+        | on("parameter-count", counted("attention", "(C - 1)*H*d_v*d")),
         has_context_length,
     ),
     # The shape of the activation (a row for each token) written for the weights that make it.
@@ -85,28 +79,26 @@ GROUP = (
     Misconception(
         "square-head-projection",
         34,
-        {
-            **on(
-                "layer-parameters",
-                each("d_h", "W_Q.rows", "W_K.rows", "W_Q.columns", "W_K.columns", "W_V.rows")
-                | {"W_V.columns": "d_v", "W_V.count": "d_h*d_v"}
-                | each("d_h*d_h", "W_Q.count", "W_K.count"),
-                each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
-                | {"W_Q.count": "H*d_h*d_h", "W_K.count": "G*d_h*d_h", "W_V.count": "G*d_h*d_v"},
-            ),
-            **on(
-                "head-parameters",
-                each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
-                | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"},
-            ),
-            **on(
-                "parameter-count",
-                counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)"),
-                # The formula of that question: for each head, four matrices of head_dim × head_dim.
-                {"attention.count": "right + (d_h - d)*(H*d_h + G*d_h + G*d_v) + (d_v - d)*H*d_v"}
-                | each("right + L*(d_h - d)*(H*d_h + G*d_h + G*d_v) + L*(d_v - d)*H*d_v", "all_layers.count", *WHOLE),
-            ),
-        },
+        on(
+            "layer-parameters",
+            each("d_h", "W_Q.rows", "W_K.rows", "W_Q.columns", "W_K.columns", "W_V.rows")
+            | {"W_V.columns": "d_v", "W_V.count": "d_h*d_v"}
+            | each("d_h*d_h", "W_Q.count", "W_K.count"),
+            each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
+            | {"W_Q.count": "H*d_h*d_h", "W_K.count": "G*d_h*d_h", "W_V.count": "G*d_h*d_v"},
+        )
+        | on(
+            "head-parameters",
+            each("d_h", "W_Q.rows", "W_K.rows", "W_V.rows")
+            | {"W_Q.count": "d_h*d_h", "W_K.count": "d_h*d_h", "W_V.count": "d_h*d_v"},
+        )
+        | on(
+            "parameter-count",
+            counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)"),
+            # The formula of that question: for each head, four matrices of head_dim × head_dim.
+            {"attention.count": "right + (d_h - d)*(H*d_h + G*d_h + G*d_v) + (d_v - d)*H*d_v"}
+            | each("right + L*(d_h - d)*(H*d_h + G*d_h + G*d_v) + L*(d_v - d)*H*d_v", "all_layers.count", *WHOLE),
+        ),
         lambda architecture: not architecture.has_latent_attention,
     ),
     # "Attention has Q, K and V": three matrices are counted.

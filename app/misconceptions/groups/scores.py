@@ -25,7 +25,7 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
     alone = [each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
     masked = [each(size, *(f"mask.{field}" for field in way)) for way in ways]
     with_mask = [{**sides, **mask} for sides, mask in zip(alone, masked, strict=True)]
-    return {**on(HEADS_AND_LAYER, *alone), **on("scale-mask-softmax", *alone, *with_mask)}
+    return on(HEADS_AND_LAYER, *alone) | on("scale-mask-softmax", *alone, *with_mask)
 
 
 def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
@@ -42,35 +42,29 @@ GROUP = (
     Misconception(
         "transposed-product",
         5,
-        {
-            **_on_products("d_h", MATRIX_FIELDS),
-            **_in_first_steps("d_h", MATRIX_FIELDS),
-            **in_dimensions(each("right, d_h, d_h", "scores", "weights")),
-        },
+        _on_products("d_h", MATRIX_FIELDS)
+        | _in_first_steps("d_h", MATRIX_FIELDS)
+        | in_dimensions(each("right, d_h, d_h", "scores", "weights")),
     ),
     Misconception(
         "model-wide-scores",
         6,
-        {
-            **_on_products("d", MATRIX_FIELDS),
-            **_in_first_steps("d", MATRIX_FIELDS),
-            **in_dimensions(each("right, d, d", "scores", "weights")),
-        },
+        _on_products("d", MATRIX_FIELDS)
+        | _in_first_steps("d", MATRIX_FIELDS)
+        | in_dimensions(each("right, d, d", "scores", "weights")),
     ),
     Misconception(
         "elementwise-product",
         7,
-        {
-            **_on_products("d_h", ("columns",)),
-            **_in_first_steps("d_h", ("columns",)),
-            **in_dimensions(each("right, right, d_h", "scores", "weights")),
-        },
+        _on_products("d_h", ("columns",))
+        | _in_first_steps("d_h", ("columns",))
+        | in_dimensions(each("right, right, d_h", "scores", "weights")),
     ),
     Misconception("all-heads-stacked", 22, _on_products("H*right", ("rows",), ("columns",))),
     Misconception(
         "softmax-collapses",
         23,
-        {**on(HEADS_AND_SOFTMAX, {"weights.columns": "1"}), **in_dimensions({"weights": "right, right, 1"})},
+        on(HEADS_AND_SOFTMAX, {"weights.columns": "1"}) | in_dimensions({"weights": "right, right, 1"}),
     ),
     Misconception("scale-by-model-width", 24, on("scale-mask-softmax first-steps", {"under_root.count": "d"})),
     # What the scores are divided by, in place of what is under the root.
@@ -99,19 +93,7 @@ GROUP = (
     Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),
     Misconception("softmax-over-all", 65, on("scale-mask-softmax", {"weights_sum.count": "1"})),
     # The columns of the weights sum to one in place of the rows; the shape is the same.
-    Misconception(
-        "softmax-over-queries",
-        142,
-        on("same-shapes", each("right - 1", *_SOFTMAX_DIMS)),
-    ),
-    Misconception(
-        "softmax-over-heads",
-        143,
-        on("same-shapes", each("right - 2", *_SOFTMAX_DIMS)),
-    ),
-    Misconception(
-        "dimensions-counted-from-one",
-        144,
-        on("same-shapes", each("right + 1", *_SOFTMAX_DIMS)),
-    ),
+    Misconception("softmax-over-queries", 142, on("same-shapes", each("right - 1", *_SOFTMAX_DIMS))),
+    Misconception("softmax-over-heads", 143, on("same-shapes", each("right - 2", *_SOFTMAX_DIMS))),
+    Misconception("dimensions-counted-from-one", 144, on("same-shapes", each("right + 1", *_SOFTMAX_DIMS))),
 )

@@ -46,14 +46,12 @@ GROUP = (
     Misconception(
         "wider-kv-heads",
         16,
-        {
-            **on(HEADS, *with_or_without_context(each("d/kv_heads", *_KV_COLUMNS))),
-            **on("attention-layer", each("d/kv_heads", *_KV_COLUMNS)),
-            **on(
-                "head-parameters",
-                each("d/kv_heads", "W_K.columns", "W_V.columns") | each("d*d/kv_heads", "W_K.count", "W_V.count"),
-            ),
-        },
+        on(HEADS, *with_or_without_context(each("d/kv_heads", *_KV_COLUMNS)))
+        | on("attention-layer", each("d/kv_heads", *_KV_COLUMNS))
+        | on(
+            "head-parameters",
+            each("d/kv_heads", "W_K.columns", "W_V.columns") | each("d*d/kv_heads", "W_K.count", "W_V.count"),
+        ),
         _is_of_grouped_queries,
     ),
     Misconception(
@@ -65,14 +63,12 @@ GROUP = (
     Misconception(
         "shrunken-output-projection",
         18,
-        {
-            **on("attention-layer", {"context.columns": "G*d_v"}),
-            **in_dimensions({"joined_context": "right, G*d_v"}),
-            **on("layer-parameters", {"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"}),
-            **on("head-parameters", {"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"}),
-            **on("parameter-count", counted("attention", "(G - H)*d*d_v")),
-            **on("costs", {"output_flops.count": "2*N*G*d_v*d"}),
-        },
+        on("attention-layer", {"context.columns": "G*d_v"})
+        | in_dimensions({"joined_context": "right, G*d_v"})
+        | on("layer-parameters", {"W_O.rows": "G*d_v", "W_O.count": "G*d_v*d"})
+        | on("head-parameters", {"layer_W_O.rows": "G*d_v", "layer_W_O.count": "G*d_v*d"})
+        | on("parameter-count", counted("attention", "(G - H)*d*d_v"))
+        | on("costs", {"output_flops.count": "2*N*G*d_v*d"}),
         _has_grouped_queries,
     ),
     Misconception(
@@ -88,15 +84,13 @@ GROUP = (
     Misconception(
         "repeat-forgotten",
         70,
-        {
-            **in_dimensions(
-                _FEWER_SCORES,
-                {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
-                each("G, right, right", *REPEATED),
-                each("G, right, right", "scores", "weights"),
-            ),
-            **on("cache-tensor", each("G", *_HEADS_OF_NEW), each("G", "scores.dim1", "weights.dim1")),
-        },
+        in_dimensions(
+            _FEWER_SCORES,
+            {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
+            each("G, right, right", *REPEATED),
+            each("G, right, right", "scores", "weights"),
+        )
+        | on("cache-tensor", each("G", *_HEADS_OF_NEW), each("G", "scores.dim1", "weights.dim1")),
         _has_grouped_queries,
     ),
     # Query head j is taken to read key/value head j mod G, as with repeat in place of repeat_interleave; seen in

@@ -22,20 +22,16 @@ GROUP = (
     Misconception(
         "keys-already-transposed",
         8,
-        {
-            **on(HEADS_AND_LAYER, Prediction(transposed=("keys",))),
-            # k.transpose(-2, -1) of the product, done when the heads are split.
-            **in_dimensions(
-                {"keys_by_head": "right, d_h, N", "repeated_keys": "right, d_h, N"},
-                {"keys_by_head": "right, d_h, N"},
-                {"repeated_keys": "right, d_h, N"},
-            ),
-        },
+        on(HEADS_AND_LAYER, Prediction(transposed=("keys",)))
+        # k.transpose(-2, -1) of the product, done when the heads are split.
+        | in_dimensions(
+            {"keys_by_head": "right, d_h, N", "repeated_keys": "right, d_h, N"},
+            {"keys_by_head": "right, d_h, N"},
+            {"repeated_keys": "right, d_h, N"},
+        ),
     ),
     Misconception(
-        "columns-are-tokens",
-        9,
-        on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",))),
+        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
@@ -46,21 +42,17 @@ GROUP = (
     Misconception(
         "stored-layout",
         11,
-        {
-            **on("layer-parameters head-parameters", Prediction(transposed=("*",))),
-            **on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B"))),
-            **on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
-        },
+        on("layer-parameters head-parameters", Prediction(transposed=("*",)))
+        | on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B")))
+        | on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
     ),
     # "The model predicts the next token" is heard as: only the last position is computed.
     Misconception(
         "only-last-token-asks",
         44,
-        {
-            **on(ALL_TOKENS_AT_ONCE, each("1", *QUERY_SIDE)),
-            **in_first_steps("1", *FEW_AND_ALL),
-            **on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
-        },
+        on(ALL_TOKENS_AT_ONCE, each("1", *QUERY_SIDE))
+        | in_first_steps("1", *FEW_AND_ALL)
+        | on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
     ),
     Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV))),
     Misconception(

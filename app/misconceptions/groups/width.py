@@ -53,33 +53,29 @@ GROUP = (
     Misconception(
         "head-as-wide-as-model",
         1,
-        {
-            **on(HEADS, *with_or_without_context(each("d", *QKV_COLUMNS))),
-            **in_first_steps("d", *FIRST_QUERIES),
-            **in_dimensions(
-                each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
-                | each("right, right, d", "context", "context_by_token")
-            ),
-            **on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), _SQUARE_PARTS),
-        },
+        on(HEADS, *with_or_without_context(each("d", *QKV_COLUMNS)))
+        | in_first_steps("d", *FIRST_QUERIES)
+        | in_dimensions(
+            each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
+            | each("right, right, d", "context", "context_by_token")
+        )
+        | on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), _SQUARE_PARTS),
     ),
     Misconception(
         "heads-multiply-width",
         2,
-        {
-            **on(HEADS, *with_or_without_context(each("H*d", *QKV_COLUMNS))),
-            **on(
-                "attention-layer",
-                Prediction(substitutions=_AS_WIDE_AS_MODEL),
-                Prediction({"context.columns": "right"}, _AS_WIDE_AS_MODEL),
-            ),
-            **on(
-                "layer-parameters",
-                Prediction(substitutions=_AS_WIDE_AS_MODEL),
-                Prediction(each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
-            ),
-            **on(f"lora parameter-count costs {SPLIT_HEADS}", Prediction(substitutions=_AS_WIDE_AS_MODEL)),
-        },
+        on(HEADS, *with_or_without_context(each("H*d", *QKV_COLUMNS)))
+        | on(
+            "attention-layer",
+            Prediction(substitutions=_AS_WIDE_AS_MODEL),
+            Prediction({"context.columns": "right"}, _AS_WIDE_AS_MODEL),
+        )
+        | on(
+            "layer-parameters",
+            Prediction(substitutions=_AS_WIDE_AS_MODEL),
+            Prediction(each("right", "W_O.rows", "W_O.count"), _AS_WIDE_AS_MODEL),
+        )
+        | on(f"lora parameter-count costs {SPLIT_HEADS}", Prediction(substitutions=_AS_WIDE_AS_MODEL)),
     ),
     Misconception("full-width-values", 14, on(HEADS, *with_or_without_context({"values.columns": "d"}))),
     Misconception(
@@ -97,41 +93,35 @@ GROUP = (
     Misconception(
         "angle-per-dimension",
         39,
-        {
-            **on("whole-model", {"angles.columns": "d_rot"}),
-            **on("rotary-pairs", each("d_rot", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"}),
-        },
+        on("whole-model", {"angles.columns": "d_rot"})
+        | on("rotary-pairs", each("d_rot", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"}),
         lambda architecture: architecture.rotary is not None,
     ),
     # The 32 of "32 heads" is the number at hand when a width is asked.
     Misconception(
         "head-count-as-width",
         41,
-        {**on(HEADS, *with_or_without_context(each("H", *QKV_COLUMNS))), **in_first_steps("H", *FIRST_QUERIES)},
+        on(HEADS, *with_or_without_context(each("H", *QKV_COLUMNS))) | in_first_steps("H", *FIRST_QUERIES),
     ),
     Misconception(
         "one-head-for-layer",
         42,
-        {
-            **on(
-                f"attention-layer layer-parameters head-parameters lora parameter-count {SPLIT_HEADS}",
-                Prediction(substitutions=_ONE_HEAD),
-            ),
-            **on(
-                "costs",
-                Prediction(substitutions=_ONE_HEAD),
-                {"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"},
-            ),
-        },
+        on(
+            f"attention-layer layer-parameters head-parameters lora parameter-count {SPLIT_HEADS}",
+            Prediction(substitutions=_ONE_HEAD),
+        )
+        | on(
+            "costs",
+            Prediction(substitutions=_ONE_HEAD),
+            {"scores_flops.count": "2*N*N*d_h", "context_flops.count": "2*N*N*d_v"},
+        ),
         lambda architecture: not architecture.has_latent_attention,
     ),
     Misconception(
         "layer-for-one-head",
         43,
-        {
-            **on(HEADS, _LAYER_IN_HEAD, _LAYER_IN_HEAD | {"context.columns": "H*d_v"}),
-            **on("head-parameters", _LAYER_IN_QKV, _LAYER_IN_QKV | _LAYER_IN_W_O),
-        },
+        on(HEADS, _LAYER_IN_HEAD, _LAYER_IN_HEAD | {"context.columns": "H*d_v"})
+        | on("head-parameters", _LAYER_IN_QKV, _LAYER_IN_QKV | _LAYER_IN_W_O),
         _has_layer_unlike_model,
     ),
     Misconception(

@@ -87,21 +87,19 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
 def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
     """Everything about the author's misconceptions on this sheet, in their order.
 
-    One without a finding, or with only "same" ones, is recognised: the sheet filled in as it says is attributed to it.
-    Boxes that this model's table lacks are ignored.
+    A misconception without a finding, or with only "same" ones, is recognised: the sheet filled in as it says is
+    attributed to it.
     """
-    return tuple(
-        finding
-        for misconception in variant.worksheet.misconceptions
-        for finding in _findings_about(variant, misconception)
-    )
+    return tuple(finding for each in variant.worksheet.misconceptions for finding in _findings_about(variant, each))
 
 
 def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """Yield the findings about one misconception: each formula that cannot be used, if any; else one of the rest.
+    """Yield the findings about one misconception: a "formula" for each that cannot be used; if there is none, the rest.
 
-    The rest, in this order: "right", "slip", "hidden", or "same" for each misconception that fills in the sheet alike.
-    A diagnosis of two misconceptions at once counts as none.
+    The rest is "right" if every number counts as correct, tolerance included; "slip" if a single one is wrong by a
+    slip; "hidden" if the sheet is not attributed to this misconception; else a "same" for each other misconception
+    that fills in the sheet alike, which may be none. A diagnosis of two misconceptions at once counts as none. Boxes
+    that the sheet doesn't have are ignored.
     """
     known = variant.blanks_by_name
     unusable = [(box, box_problem(variant, box, text)) for box, text in misconception.boxes.items() if box in known]
@@ -109,7 +107,9 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
         yield from (AuthorFinding(misconception.key, "formula", reason, box) for box, reason in unusable if reason)
         return
     key = variant.problem_for_marking.answers
-    written = _as_marked(variant, _wrong_answers(variant.problem_for_marking, misconception.key))
+    wrong = _wrong_answers(variant.problem_for_marking, misconception.key)
+    # Without the numbers that the worksheet's tolerance counts as right.
+    written = {b: number for b, number in wrong.items() if not variant.within_rounding(b, Answer(number), key[b])}
     if not written:
         message = _("“{name}” changes nothing on this sheet: every box keeps a number that counts as correct.")
         yield AuthorFinding(misconception.key, "right", message.format(name=misconception.name))
@@ -119,30 +119,20 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
     else:
         diagnosis = diagnose(variant.problem_for_marking, {**key, **written})
         held = diagnosis.key if diagnosis and not diagnosis.also else ""
-        yield from (
-            _alike(variant, misconception) if held == misconception.key else (_hidden(variant, misconception, held),)
-        )
+        if held == misconception.key:
+            yield from _alike(variant, misconception)
+        elif held:
+            message = _("On this sheet “{name}” is taken for “{other}”.")
+            words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
+            yield AuthorFinding(misconception.key, "hidden", message.format(**words), other=held)
+        else:
+            message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
+            yield AuthorFinding(misconception.key, "hidden", message.format(name=misconception.name))
 
 
 def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
     """The wrong numbers that an author's misconception writes, with tokens as rows; empty if it writes none."""
     return next((each.wrong_answers for each in expectations(problem) if each.misconception == key), {})
-
-
-def _as_marked(variant: Variant, wrong: Mapping[Blank, int]) -> dict[Blank, int]:
-    """The wrong numbers without those that the worksheet's tolerance counts as right."""
-    right = variant.problem_for_marking.answers
-    return {b: number for b, number in wrong.items() if not variant.within_rounding(b, Answer(number), right[b])}
-
-
-def _hidden(variant: Variant, misconception: AuthorMisconception, held: str) -> AuthorFinding:
-    """The finding that a sheet with this misconception is attributed to the one with the key `held`, "" for none."""
-    if held:
-        message = _("On this sheet “{name}” is taken for “{other}”.")
-        words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
-        return AuthorFinding(misconception.key, "hidden", message.format(**words), other=held)
-    message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
-    return AuthorFinding(misconception.key, "hidden", message.format(name=misconception.name))
 
 
 def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:

@@ -162,10 +162,10 @@ def _symbol(token: re.Match[str]) -> FormulaSymbol:
 
 
 def _sign(sign: str, before: Sequence[FormulaNode]) -> FormulaSymbol:
-    """A sign as it is set: * as ·, - as −, and spaces around it unless it multiplies, divides or negates what follows.
+    """A sign as it is set: * as ·, - as −, with a space on either side if it is one of _SPACED_SIGNS.
 
-    A + or − negates at the beginning and after another sign, an opening bracket or a comma. A comma has a space after
-    it.
+    A + or − that negates what follows has no spaces: at the beginning (`before` are the nodes so far), and after one of
+    _SPACED_SIGNS, an opening bracket or a comma. A comma has a space after it.
     """
     sign = _WRITTEN_SIGNS.get(sign, sign)
     last = before[-1] if before else FormulaSymbol("(")
@@ -203,7 +203,7 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
-    """Yield the paragraphs and lists up to the token of type `closing`, or to the end.
+    """Yield the paragraphs and lists up to the token of type `closing`, or to the end; moves past what it reads.
 
     Every inline token is a paragraph, that of a heading or quotation, too; an ordered list keeps its first number.
     Other tokens are skipped.
@@ -216,15 +216,10 @@ def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBloc
         elif token.type in ("bullet_list_open", "ordered_list_open"):
             closes = token.type.replace("open", "close")
             start = int(token.attrs.get("start", 1)) if token.type == "ordered_list_open" else None
-            yield MarkdownList(tuple(_items(tokens, closes)), start)
-
-
-def _items(tokens: Iterator[Token], closing: str) -> Iterator[tuple[MarkdownBlock, ...]]:
-    """Yield the blocks of each item of a list, up to the token of type `closing`."""
-    for token in tokens:
-        if token.type == closing:
-            return
-        yield tuple(_blocks(tokens, "list_item_close"))
+            items = list[tuple[MarkdownBlock, ...]]()
+            while next(tokens).type != closes:  # the token that opens an item
+                items.append(tuple(_blocks(tokens, "list_item_close")))
+            yield MarkdownList(tuple(items), start)
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:

@@ -73,14 +73,17 @@ def check_settings(
     """The Worksheet of these settings, or None and a SettingError for every setting that has to change.
 
     Checked in this order: names and types of the settings; models; topic and lengths; rows; answers; texts,
-    misconceptions and keys. Only the errors of the first step that has any are returned.
+    misconceptions and keys. Only the errors of the first step that has any are returned. Of the first step it is one
+    for each setting, those about missing settings last; a setting in NOT_SET is unknown, and then the only error.
     """
     if name := next((each for each in NOT_SET if each in values), ""):
         return None, (SettingError(_(_NO_SETTING).format(setting=name, known=", ".join(_SETTINGS)), name),)
     try:
         sheet = WORKSHEETS.validate_python({**values, "key": key})
     except ValidationError as error:
-        return None, _setting_errors(error)
+        problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
+        first_by_path = {problem["loc"]: problem for problem in reversed(problems)}
+        return None, tuple(_setting_error(first_by_path[path]) for path in reversed(first_by_path))
     for check in (_name_errors, _model_errors, _row_errors, _answer_errors, _author_errors):
         if errors := tuple(check(sheet, models, wording)):
             return None, errors
@@ -90,13 +93,6 @@ def check_settings(
 def free_key(key: str, taken: Collection[str]) -> str:
     """The key if it is not in `taken`, else the first of "KEY-2", "KEY-3" … that is not."""
     return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
-
-
-def _setting_errors(error: ValidationError) -> tuple[SettingError, ...]:
-    """An error for each path to a setting that is unknown, of a wrong type or missing, missing ones last."""
-    problems = sorted(error.errors(include_url=False), key=lambda problem: problem["type"] == "missing")
-    first_by_path = {problem["loc"]: problem for problem in reversed(problems)}
-    return tuple(_setting_error(first_by_path[path]) for path in reversed(first_by_path))
 
 
 def _setting_error(problem: ErrorDetails) -> SettingError:
@@ -132,9 +128,9 @@ def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
 
-    The topic's error is at "topic" for the sheet's first model and at "models" for others; tokens of that model are not
-    checked then. Refused, too, are tokens as columns if the first model's table of the topic has its tokens as rows,
-    and decoder tokens that it cannot take.
+    The topic's error is at "topic" for the worksheet's `model` and at "models" for others; tokens are not checked with
+    a model that the topic refuses. Refused, too, are tokens as columns if the table of the topic for `model` has its
+    tokens as rows, and decoder tokens that `model` cannot take.
     """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
@@ -154,10 +150,8 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
             if length is not None:
                 yield from _refused(name, partial(check_topic_tokens, sheet.topic, architecture, length))
     if sheet.decoder_tokens is not None:
-        architecture_of_sheet = models[sheet.model].architecture
-        yield from _refused(
-            "decoder_tokens", partial(check_decoder_tokens, architecture_of_sheet, sheet.tokens, sheet.decoder_tokens)
-        )
+        check = partial(check_decoder_tokens, models[sheet.model].architecture, sheet.tokens, sheet.decoder_tokens)
+        yield from _refused("decoder_tokens", check)
 
 
 def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError]:
@@ -169,11 +163,11 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 
 
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield one error if any row cannot be asked or is repeated, and one for each name, hint and points of other rows.
+    """Yield one error at "rows" if there is none, or if any cannot be asked or is repeated, then those about settings.
 
-    The topic's table for the sheet's first model, which must be known and fit, decides which rows can be asked; a row
-    without a name in the wording cannot. Names, hints and points may be for rows that can be asked and are not. There
-    must be at least one row, and one with points.
+    `possible_rows` with the worksheet's `model` says which rows can be asked. Each name, hint and points of a row that
+    cannot be asked is an error; those of a row that could be asked and is not are allowed. At least one of the rows
+    must have points.
     """
     architecture = sheet.architecture_of(models[sheet.model])
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
@@ -190,9 +184,10 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
 
 
 def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield an error for each model for which the worksheet asks nothing, or something that symbols cannot express.
+    """Yield an error for each model for which `Worksheet.check_rows` refuses the worksheet.
 
-    A model is tried with the number of tokens that it can take nearest to the worksheet's.
+    It is at "answers" for the worksheet's `model` and at "models" for others. A model is tried with the number of
+    tokens that it can take nearest to the worksheet's.
     """
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture = sheet.architecture_of(models[model])
