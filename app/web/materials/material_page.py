@@ -89,6 +89,11 @@ class MaterialPage:
     courses: Annotated[tuple[Course, ...], Doc("The courses that it can be moved into.")]
     link: Annotated[str, Doc("The link that was just made, which is shown for some minutes; else empty.")] = ""
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
+    # What the rows of a sheet need besides.
+    variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
+    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,10 @@ class SharedMaterialPage:
     material: Annotated[Material, Doc("What somebody shared.")]
     content: Annotated[MaterialContent, Doc("What students would see of it.")]
     token: Annotated[str, Doc("The end of the link.")]
+    variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
+    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
+    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
 
 
 @router.get("/worksheets/{material_id:int}")
@@ -121,18 +130,20 @@ def show_material(
     material, store = access.material, services.store
     numbers, pager = cut_page(range(material.version, 0, -1), request.query_params.get("page", ""), VERSIONS_ON_A_PAGE)
     versions = tuple(_with_changes(store.materials.versions(material, numbers[-1] - 1, numbers[0]), len(numbers)))
-    token = request.cookies.get(SECRET_COOKIE, "")
+    content, token = _content(services, material), request.cookies.get(SECRET_COOKIE, "")
     shared = store.materials.find_shared(token) if token and access.can_edit else None
     is_own_link = shared is not None and shared.id == material.id
     page = MaterialPage(
         access,
-        _content(services, material),
+        content,
         access.course.time_zone if access.course else "UTC",
         versions,
         pager,
         courses if access.course is None else (),
         public_url(request, services.settings) + url_for("show_shared_material", token=token) if is_own_link else "",
         notices.get(done, ""),
+        content.variant,
+        content.rows,
     )
     return render("materials/material.html", page)
 
@@ -246,7 +257,8 @@ def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
 @router.get("/worksheets/shared/{token}")
 def show_shared_material(services: ServicesDep, teacher: SignedIn, material: SharedMaterial, token: str) -> Response:
     """What somebody shared by a link, as students would see it, to be copied."""
-    page = SharedMaterialPage(teacher, material, _content(services, material), token)
+    content = _content(services, material)
+    page = SharedMaterialPage(teacher, material, content, token, content.variant, content.rows)
     return render("materials/shared_material.html", page)
 
 

@@ -36,7 +36,12 @@ from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.materials.worksheet_preview import PREVIEW_KEY, PREVIEW_VIEWS, PreviewView, make_preview
+from app.web.materials.worksheet_preview import (
+    PREVIEW_KEY,
+    PREVIEW_VIEWS,
+    PreviewView,
+    make_preview,
+)
 from app.web.shared.import_form import ImportForm
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import Services

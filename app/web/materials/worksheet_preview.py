@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from annotated_doc import Doc
 from fastapi import HTTPException, Response
 
+from app.figures.scale import ScaleName
 from app.grading.grade import Report, grade
 from app.grading.mistaken_sheets import misconception_names, mistaken_texts, right_texts
 from app.handout.options import HandoutOptions
@@ -49,6 +50,9 @@ class PreviewFragment:
         str, Doc("The key of the misconception that has filled in a wrong sheet; empty where none shows.")
     ] = ""
     paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
+    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
+    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
+    scale: Annotated[ScaleName, Doc("How lengths are drawn.")] = "root"
 
 
 def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
