@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import CheckpointError, Token
@@ -56,7 +56,8 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
 
     `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a text that is empty, has
     more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a tokenizer that can't be read,
-    and for a token without a row among the `size` embeddings. `name` is what the last two errors call the checkpoint.
+    for a token without a row among the `size` embeddings, and for one whose spelling can't be turned into bytes. `name`
+    is what the last three errors call the checkpoint.
     """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
@@ -74,8 +75,9 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
         if number >= size:
             problem = _("The tokenizer of {checkpoint} has token {number}, for which the model has no embedding.")
             raise CheckpointError(problem.format(checkpoint=name, number=number))
-        raw = added[number].content.encode() if number in added else to_bytes(spelled)
-        tokens.append(Token(number, visible(raw), raw, is_special=number in added and added[number].special))
+        is_added = number in added
+        raw = added[number].content.encode() if is_added else _guarded(name, partial(to_bytes, spelled))
+        tokens.append(Token(number, visible(raw), raw, is_special=is_added and added[number].special))
     if not tokens:
         raise CheckpointError(_("The text has no tokens: type a sentence."))
     return tuple(tokens)
