@@ -149,7 +149,7 @@ class _Stripes:
         return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
 
     def _is_all(self, key: str) -> bool:
-        """Whether as many columns were typed as the input has, and these are d and the columns of all `_heads`.
+        """Whether as many columns were typed as the input has, d, and `_heads` heads of d_h columns make d, too.
 
         Never where the drawing must not give mismatches away, or with a single head.
         """
