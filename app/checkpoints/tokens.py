@@ -156,8 +156,8 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
 
     A text is neither cut nor padded, whatever the file says. Raises CheckpointError if the file is missing, or if
-    tokenizer_config.json, which may be missing, adds a token that tokenizer.json doesn't have, under any id. For a
-    damaged file it raises what the library or json raises: call it in `_guarded`.
+    tokenizer_config.json, which may be missing, adds a token that tokenizer.json doesn't have, under any id. A damaged
+    file raises other exceptions: call it in `_guarded`.
     """
     from tokenizers import Tokenizer
 
@@ -181,8 +181,8 @@ def _build(index: GgufIndex) -> Tokenizer:
     Words whose type is "control" or "user defined" are whole tokens, the former special ones. The tokens that begin and
     end a text are added if the file says so; if it doesn't say, the first is by the pre-tokenizer's `begins`, and the
     last is not. Raises CheckpointError, which names both, for another kind of vocabulary or an unknown pre-tokenizer,
-    and ValueError for a vocabulary that has a word twice, or has types but not one for each word. For other damage it
-    raises what the library raises: call it in `_guarded`.
+    and ValueError for a vocabulary that has a word twice, or has types but not one for each word. Other damage raises
+    other exceptions: call it in `_guarded`.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 

@@ -181,7 +181,7 @@ def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
 def _trained_length(architecture: Architecture, rotary: Rotary) -> float:
     """The length of the texts that the unscaled model was trained on: stated in rope_scaling, else C.
 
-    Raises ForwardError if neither is known, or if it is not above zero and below MAX_SCALING_NUMBER.
+    Raises ForwardError if neither is known, or if the length is not above zero and below MAX_SCALING_NUMBER.
     """
     return _scaling_number(rotary, "original_max_position_embeddings", architecture.C)
 
