@@ -159,7 +159,11 @@ class Settings(BaseSettings):
     @field_validator("proxies")
     @classmethod
     def _check_proxies(cls, proxies: str) -> str:
-        """Accept addresses and networks, separated by commas; * would let every client say who it is."""
+        """Accept addresses and networks, separated by commas, and return the text unchanged.
+
+        Raises ValueError, which names the first one that is neither, such as an empty one, or *, which would let every
+        client say who it is.
+        """
         for proxy in proxies.split(","):
             try:
                 ip_network(proxy.strip(), strict=False)
@@ -182,7 +186,10 @@ class Settings(BaseSettings):
     @field_validator("weights")
     @classmethod
     def _check_weights(cls, folders: str) -> str:
-        """Accept "", or folders that exist and can be read, separated by colons (os.pathsep)."""
+        """Accept folders that exist and can be read, separated by colons (os.pathsep), and return the text unchanged.
+
+        Empty names are skipped, so "" is accepted. Raises ValueError, which names the first folder that cannot be used.
+        """
         for folder in filter(None, folders.split(os.pathsep)):
             if not (os.access(folder, os.R_OK) and Path(folder).is_dir()):
                 problem = _("must be folders that this process can read, not “{folder}”")

@@ -225,11 +225,12 @@ class Checkpoint:
     # Tensors as they are used
 
     def layer_weights(self, layer: int) -> LayerWeights:
-        """Every parameter of one layer, by its role, None for what the model has not.
+        """Every parameter of one layer, counted from 0, by its role, in the form in which a run uses it.
 
-        Norms are identified by their order: that before attention, then that before the feed-forward block; with the
-        placement "sandwich", one after each block follows it. Raises CheckpointError for a layer that there isn't, and
-        for a tensor that is missing or of another shape.
+        In float32; matrices as x·W with their heads side by side, fused ones split, norms with their offset (Gemma's
+        1). None for what the model doesn't have. Norms are identified by their order: that before attention, then that
+        before the feed-forward block; with the placement "sandwich", one after each block follows it. Raises
+        CheckpointError for a layer that there isn't, and for a tensor that is missing or of another shape.
         """
         specs = self._layer_specs(layer)
         optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
@@ -258,7 +259,7 @@ class Checkpoint:
         return HeadWeights(parts, {part.variable: self._used(part) for part in parts})
 
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
-        """The rows (N, d) of the token embedding for these ids, not yet multiplied by `embedding_factor`.
+        """The rows (N, d) of the token embedding for these ids, in order, not yet multiplied by `embedding_factor`.
 
         Each row is read once, however often its id comes.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import CheckpointError, Token
@@ -56,7 +56,8 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
 
     `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a text that is empty, has
     more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a tokenizer that can't be read,
-    and for a token without a row among the `size` embeddings. `name` is what the last two errors call the checkpoint.
+    for a token without a row among the `size` embeddings, and for one whose spelling can't be turned into bytes. `name`
+    is what the last three errors call the checkpoint.
     """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
@@ -74,8 +75,9 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
         if number >= size:
             problem = _("The tokenizer of {checkpoint} has token {number}, for which the model has no embedding.")
             raise CheckpointError(problem.format(checkpoint=name, number=number))
-        raw = added[number].content.encode() if number in added else to_bytes(spelled)
-        tokens.append(Token(number, visible(raw), raw, is_special=number in added and added[number].special))
+        is_added = number in added
+        raw = added[number].content.encode() if is_added else _guarded(name, partial(to_bytes, spelled))
+        tokens.append(Token(number, visible(raw), raw, is_special=is_added and added[number].special))
     if not tokens:
         raise CheckpointError(_("The text has no tokens: type a sentence."))
     return tuple(tokens)
@@ -120,9 +122,10 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
 def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
     """The function from a token as the vocabulary spells it to its bytes.
 
-    By the kinds of the tokenizer's decoder, or of its parts, a token is spelled in GPT-2's alphabet ("ByteLevel") or as
-    text with ▁ for a space and <0xE2> for a byte ("Metaspace" or "ByteFallback"). Raises CheckpointError, with the
-    checkpoint's `name`, for any other decoder and for none.
+    By the kinds of the tokenizer's decoder, or of its parts, a token is spelled in GPT-2's alphabet ("ByteLevel",
+    whatever the other parts are) or as text with ▁ for a space and <0xE2> for a byte ("Metaspace" or "ByteFallback").
+    Raises CheckpointError, with the checkpoint's `name`, for any other decoder and for none. The function raises
+    KeyError for a character outside the alphabet, and ValueError for a byte such as <0xZZ>: call it in `_guarded`.
     """
     decoder = json.loads(tokenizer.decoder.__getstate__()) if tokenizer.decoder else {}
     kinds = {part.get("type") for part in (decoder, *decoder.get("decoders", ()))}
@@ -135,7 +138,7 @@ def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
 
 
 def _from_pieces(spelled: str) -> bytes:
-    """The bytes of a SentencePiece token: "▁cat" is " cat", "<0xE2>" one byte."""
+    """The bytes of a SentencePiece token: "▁cat" is " cat", "<0xE2>" one byte. Raises ValueError for "<0xZZ>"."""
     if len(spelled) == 6 and spelled.startswith("<0x") and spelled.endswith(">"):
         return bytes.fromhex(spelled[3:5])
     return spelled.replace("▁", " ").encode()
@@ -153,7 +156,8 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
 
     A text is neither cut nor padded, whatever the file says. Raises CheckpointError if the file is missing, or if
-    tokenizer_config.json, which may be missing, adds tokens that it doesn't have.
+    tokenizer_config.json, which may be missing, adds a token that tokenizer.json doesn't have, under any id. A damaged
+    file raises other exceptions: call it in `_guarded`.
     """
     from tokenizers import Tokenizer
 
@@ -177,7 +181,8 @@ def _build(index: GgufIndex) -> Tokenizer:
     Words whose type is "control" or "user defined" are whole tokens, the former special ones. The tokens that begin and
     end a text are added if the file says so; if it doesn't say, the first is by the pre-tokenizer's `begins`, and the
     last is not. Raises CheckpointError, which names both, for another kind of vocabulary or an unknown pre-tokenizer,
-    and ValueError for a vocabulary that has a word twice, or has types but not one for each word.
+    and ValueError for a vocabulary that has a word twice, or has types but not one for each word. Other damage raises
+    other exceptions: call it in `_guarded`.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 

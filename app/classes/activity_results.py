@@ -256,8 +256,9 @@ def report_as_stored(
     """The sheet that gave the stored marks of an attempt, and its report with these marks.
 
     If the attempt was `marked_by` its frozen definition, or by one that is no longer stored, the sheet is `frozen`;
-    otherwise it is the definition that a regrade stored, cut to the rows that have marks. The stored marks are kept
-    even if the sheet would now give others; then no misconception is named.
+    otherwise it is the definition that a regrade stored, with those rows of `frozen` that have marks. If the sheet
+    would now give other marks, the stored ones are kept, boxes without one are left out, and the report has no
+    diagnosis, mismatch, mistakes and losses. Raises WorksheetError if the model of a regrade's sheet no longer exists.
     """
     sheet, is_regraded = frozen, attempt.marked_by != item.sheet_key
     definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None

@@ -171,7 +171,7 @@ def total_score(student: Student, columns: Iterable[GradebookColumn]) -> tuple[f
 
 @dataclass(frozen=True)
 class GradebookLine:
-    """One student of the gradebook: their total, and the points it is out of."""
+    """One student of the gradebook: their total, to 2 decimals, and the points it is out of."""
 
     student: Student
     total: float
@@ -202,8 +202,10 @@ def gradebook_lines(
 ) -> tuple[GradebookLine, ...]:
     """The students who pass the filter and whose name or number contains each word of `words`, sorted by `order`.
 
-    Sorted by an activity, students without points in it come last in either direction. Equal ones are in the order of
-    their names from A in either direction. Case makes no difference to names and words.
+    One word may be in the name and another in the number. Totals are over all `columns`. A `sort` that is neither
+    "name" nor the id of an activity in `columns` sorts by the total. Sorted by an activity, students without points in
+    it come last in either direction. Students with equal points are in the order of their names from A in either
+    direction. Case makes no difference to names and words.
     """
     words = name_key(order.words).split()
     included = [
@@ -225,7 +227,7 @@ def gradebook_lines(
 
 
 def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: GradebookFilter) -> bool:
-    """Whether a student has something missing, is excused, or has an override ("changed") anywhere; True for ""."""
+    """Whether a student has something missing, is excused, or has an override ("changed") in a column; True for ""."""
     if show == "missing":
         return any(column.is_missing(student.id) for column in columns)
     if show == "excused":

@@ -159,7 +159,10 @@ def activity_variant(library: Library, store: Store, activity: Activity, sheet_n
 
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
-    """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
+    """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults.
+
+    The decoder's tokens are always the worksheet's default.
+    """
     default, chosen = worksheet_sizes(worksheet_of(item)), item.chosen
     return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
 
@@ -201,9 +204,11 @@ def variant_seed(activity: Activity, student: Student) -> int:
 
 
 def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
-    """The sizes a student begins with: drawn for this student under the policy `per_student`, else the activity's.
+    """The model and lengths a student begins with: drawn under the policy `per_student`, else the activity's.
 
-    They are drawn from the activity's frozen library, so that they stay the same whatever becomes of the worksheet.
+    Activity, student and the worksheet's key always draw the same. The model is drawn only if none was chosen for the
+    activity; the decoder's tokens are the worksheet's if none are drawn. `library` must be the activity's frozen one
+    (see `library_of`), so that a later change of the worksheet changes nothing.
     """
     if activity.policies.variants == "per_student":
         drawn = library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model"))

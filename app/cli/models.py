@@ -89,8 +89,10 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
 def _show_parameters(parsed: argparse.Namespace) -> None:
     """Count the parameters of each given model: as text, or with --json one line for each model.
 
-    The text is a heading, a table of the parameter tensors, a line of sums for each run of equal layers, and the sums
-    of the model. Raises as `architecture_named` does at the first name with a problem; models before it are printed.
+    The text is a heading; a table of the parameter tensors with symbols, shape, parameters and copies; a line for each
+    run of equal layers with how many they are, the total of one of them and its sums by purpose; and for the whole
+    model embedding, output head, other, active (what one token meets) and total. Raises as `architecture_named` does at
+    the first name with a problem; models before it are printed.
     """
     for name in parsed.models:
         architecture = architecture_named(name)

@@ -214,7 +214,9 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
 def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
     """Raise InputError if another runner of this name gives a sign of life within WAITS_FOR_SIGN_S.
 
-    One that was killed gives none, so its name can be used again. Returns at once if no such runner is alive.
+    One that was killed gives none, so its name can be used again. Returns at once if no such runner is alive or the
+    database does not answer, and as soon as `stopped` is set. If the runner signs off or the database stops answering
+    during the wait, the wait goes on.
     """
 
     def heard_at() -> object:

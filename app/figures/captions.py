@@ -161,8 +161,9 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
 def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
     """Yield the keys of the sentences on which of the weights of `rows` tokens are hidden.
 
-    "mask" for a causal mask, then by windows or chunks. The latter is "window", "window-both-ways" or "chunk" if they
-    hide something in all layers, "some-layers" if only in some.
+    "mask" for a causal mask, then one on windows or chunks: "window", "window-both-ways" or "chunk" if all layers have
+    the same limit and it hides something; "some-layers" if layers differ and one of their limits does. No such key if
+    the scores are not of a text with itself.
     """
     if is_causal(shapes):
         yield "mask"

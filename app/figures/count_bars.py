@@ -122,11 +122,13 @@ def _typed_counts(answers: Answers) -> dict[str, int]:
 def _figure(
     variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, shows_mismatches: bool
 ) -> Figure:
-    """One figure: a bar for each row with its name on the left and its number on the right.
+    """One figure: a bar for each row, with its name on the left and its number, or "?", on the right.
 
-    `longest` fills LONGEST_PX. Parts begin where the one before ends, and are the plan's `factor` times as long as
-    their number; a row without an answer has a bar of UNKNOWN_PX. If `shows_mismatches` and everything is answered, a
-    whole that differs from the sum has an outline as long as the sum around it, and the figure a sentence on it.
+    The number `longest` would fill LONGEST_PX; the scale is linear, but an answered row has at least MIN_PX, and one
+    without an answer UNKNOWN_PX. In a plan with a whole, each part begins where the one before ends and is `factor`
+    times as long as its number; the factor is written after its name once the whole is typed. The whole begins on the
+    left, as does every bar in a plan without one. If `shows_mismatches` and everything is answered, a whole that
+    differs from the sum has an outline as long as the sum, and the figure a sentence about it.
     """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
     told = plan.factor if plan.whole and plan.whole.key in numbers else 1

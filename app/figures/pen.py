@@ -218,10 +218,11 @@ class Pen:
         is_named: bool = True,
         ends: tuple[Point, Point] | None = None,
     ) -> Edge:
-        """A side of a box with its label and its colour, and if it `is_named`, the name of what it counts.
+        """A side of a box: its ends, its label with its colour, and the name of what it counts.
 
-        Without a shown label there is no name. `letter` is the matrix's, if it goes with this label. `ends` replace the
-        ends of the box's side.
+        The name is "" unless it `is_named` and `shown` is "label"; the label is filled in whatever `shown` is (see
+        EdgeShown). `letter` is the matrix's letter if it is drawn next to this label, else "". `ends` replace the ends
+        of the box's side. The edge belongs to the same products as the box.
         """
         label, kind, name = self.label(blank)
         start, end = ends or side_ends(box.rect, side)
@@ -240,7 +241,7 @@ class Pen:
         )
 
     def label(self, blank: Blank) -> tuple[str, EdgeKind, str]:
-        """The label of a side, its colour, and the name of what it counts. Cached."""
+        """The label of a side (the length typed for it, or "?"), its colour, and the name of what it counts. Cached."""
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named

@@ -70,7 +70,10 @@ class Scale:
         return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
-        """The pixels of a length: UNKNOWN_SIDE_PX for None, MAX_SIDE_PX if shortened, never below MIN_SIDE_PX."""
+        """The pixels of a length: `px_per_unit` times its square root or, on the scale "true", times the length itself.
+
+        At least MIN_SIDE_PX; MAX_SIDE_PX for the length that is `shortened`; UNKNOWN_SIDE_PX for None.
+        """
         if length is None:
             return UNKNOWN_SIDE_PX
         if length == self.shortened:
@@ -78,7 +81,7 @@ class Scale:
         return max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
 
     def lengthens(self, length: int | Fraction | None) -> bool:
-        """Whether a length is drawn longer than it is to scale, so that it is visible."""
+        """Whether a length is drawn longer than it is to scale, so that it is visible; False for None."""
         return length is not None and self.px_per_unit * _measure(self.name, length) < MIN_SIDE_PX
 
 

@@ -149,7 +149,7 @@ class _Stripes:
         return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
 
     def _is_all(self, key: str) -> bool:
-        """Whether as many columns were typed as the input has, and those are the columns of all heads.
+        """Whether as many columns were typed as the input has, d, and `_heads` heads of d_h columns make d, too.
 
         Never where the drawing must not give mismatches away, or with a single head.
         """
@@ -218,10 +218,12 @@ class _Stripes:
         return shapes.variant.wording.say("drawing", "stripes" if heads > 1 else "one-stripe", heads=written)
 
     def _layer_box(self, box: Box, key: str) -> Box:
-        """A matrix of all heads with lines between them, and this head's stripe as its part, or all of it (`_is_all`).
+        """A matrix of all heads side by side, with lines between them and the stripe of one head as its part.
 
-        This head is a third of the way along, the same query head in every matrix. The matrix is not hatched. Stripes
-        that would be too small have no lines, and a letter that has no room inside is left out.
+        The head is a third of the way along; for keys and values it is the one that this query head reads. If
+        `_is_all`, the part is the whole matrix, and the lines stay. There are no lines if stripes would be narrower
+        than _MIN_STRIPE_PX or the matrix is at most 5 · THINNEST_PX high. The matrix is not hatched, and a letter that
+        has no room inside is left out.
         """
         heads, (x, y, width, height) = self._heads(key), box.rect
         stripe = width / heads

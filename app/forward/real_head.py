@@ -172,7 +172,8 @@ class RealHead:
     def as_dict(self) -> dict[str, Any]:
         """The run as plain data for JSON, with shapes and each token's five strongest keys in place of the arrays.
 
-        Each line of the program has its "text" as well as its parts.
+        Keys count from 0 and come with their weights, the strongest first; fewer than five if the mask hides the
+        others. Each line of the program has its "text" as well as its parts.
         """
         return self._facts() | {
             "lines": [asdict(line) | {"text": line.text} for line in self.lines],
@@ -200,7 +201,11 @@ class RealHead:
         }
 
     def to_bytes(self) -> bytes:
-        """The run as a compressed npz file, for `from_bytes`: each array an entry, all else as JSON in "facts"."""
+        """The run as a compressed npz file, for `from_bytes`.
+
+        Each array is an entry, "array NAME" or "parameter NAME", as are "layer_weights" and "mask"; everything else is
+        JSON in "facts" (see `_facts`), with the name and the config alone of the architecture.
+        """
         import numpy as np
 
         arrays = {f"array {name}": array for name, array in self.arrays.items()}

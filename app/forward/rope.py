@@ -90,8 +90,10 @@ def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
 def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> Iterator[ProgramLine]:
     """Yield lines that scale `frequency` as the config's rope_scaling says: "linear", "llama3", "yarn" or "longrope".
 
-    None for other types. "longrope" has one list of factors for texts up to the trained length and one for longer ones.
-    Raises ForwardError if a number that the type needs is missing or out of range.
+    No lines for other types. "longrope" has two lists with a factor for each pair: one for texts up to the trained
+    length, which is that of rope_scaling or else C, and one for longer ones. Raises ForwardError if a number that the
+    type needs is missing and has no default, or is not above zero and below MAX_SCALING_NUMBER; if the list is missing
+    or has another length; and for what `_llama3_lines` refuses.
     """
     scaling = scaling_type(rotary)
     if scaling == "linear":
@@ -157,7 +159,8 @@ def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
     """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other.
 
     It is the config's "attention_factor" if there is one; else 1 for a factor up to 1; else by the formula of the type,
-    for "yarn" also with "mscale" and "mscale_all_dim" if both are there.
+    for "yarn" also with "mscale" and "mscale_all_dim" if both are there and not 0. Raises ForwardError if a number that
+    this needs is missing or out of range.
     """
     scaling = scaling_type(rotary)
     if scaling not in {"yarn", "longrope"}:
@@ -176,7 +179,10 @@ def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
 
 
 def _trained_length(architecture: Architecture, rotary: Rotary) -> float:
-    """The length of the texts that the unscaled model was trained on: stated in rope_scaling, else C."""
+    """The length of the texts that the unscaled model was trained on: stated in rope_scaling, else C.
+
+    Raises ForwardError if neither is known, or if the length is not above zero and below MAX_SCALING_NUMBER.
+    """
     return _scaling_number(rotary, "original_max_position_embeddings", architecture.C)
 
 

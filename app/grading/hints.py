@@ -81,7 +81,8 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
 def _author_hint(variant: Variant, report: Report) -> Hint | None:
     """The worksheet's hint for the row of the box that hints are about; None if it has none for that row.
 
-    That box is the first one left to put right that the diagnosis explains, or else the first one left to put right.
+    That box is the first one left to put right that the diagnosis explains, or else the first one left to put right:
+    wrong boxes come first, then unreadable ones, then empty ones. None, too, if no box is left to put right.
     """
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
@@ -91,7 +92,7 @@ def _author_hint(variant: Variant, report: Report) -> Hint | None:
 
 
 def _left_to_put_right(report: Report) -> list[Blank]:
-    """The boxes that are wrong, then those that could not be read, then the empty ones."""
+    """The boxes that are wrong, then the unreadable ones, then the empty ones; each kind in the sheet's order."""
     return [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
 
 
@@ -282,9 +283,10 @@ class HintWriter:
         return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)
 
     def _sizes(self, blank: Blank) -> str:
-        """The sizes that the right answer takes, in words: the embedding dimension and the head dimension.
+        """The sizes in the right answer by name, not number: "the embedding dimension and the head dimension".
 
-        Only those that the topic's wording lists as stated, in its order; a head dimension as `_stated_for` says.
+        These are all of its sizes that the topic's wording names under "stated-sizes", in that order, each name once;
+        in place of a head dimension, what `_stated_for` gives. "" if there is none.
         """
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
         named = self.variant.wording.topic_section(self.variant.worksheet.topic, "stated-sizes")

@@ -92,9 +92,11 @@ def split_name(line: str) -> tuple[str, str]:
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
     """Mark the answers of one line, as `_split_answers` takes them apart, in the order of the sheet's blanks.
 
-    A dash or underscore alone is an empty answer, and blanks after the last answer are empty too; an answer is cut to
-    MAX_BOX_TEXT characters. Raises AnswersError, naming `line_number`, for a line of more than MAX_PAPER_LINE_LENGTH
-    characters and for more answers than blanks; and for a name of more than MAX_TYPED_NAME_LENGTH.
+    A dash or underscore alone is an empty answer, and blanks after the last answer are empty, too; `given` counts the
+    answers on the line. An answer loses the double quotes around it and is cut to MAX_BOX_TEXT characters; the name is
+    cleaned by `clean_line`. Raises AnswersError, in this order: if name and answers together have more than
+    MAX_PAPER_LINE_LENGTH characters or there are more answers than blanks, both naming `line_number`; and for a cleaned
+    name of more than MAX_TYPED_NAME_LENGTH characters, which it quotes instead.
     """
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")

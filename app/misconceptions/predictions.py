@@ -38,11 +38,13 @@ class Expectation:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def expectations(problem: Problem) -> tuple[Expectation, ...]:
-    """Every misconception that shows on this sheet, once for each different way it fills it in.
+    """Every misconception that shows on this sheet, once for each different way in which it fills the sheet in.
 
     The author's come first, so that a sheet that others fill in alike is attributed to them; then those of the
-    catalogue, by number, or on a sheet about a bug in the order of its reasons. A misconception that would write only
-    right numbers here is left out. Cached for up to PROBLEMS_REMEMBERED problems.
+    catalogue, by number, or on a sheet about a bug in the order of its reasons. Different misconceptions that fill the
+    sheet in alike are all there. A way is left out if it writes only right numbers here, a number that is not whole in
+    this model, or one that cannot be typed into its box; so is a misconception without any other way. Cached for up to
+    PROBLEMS_REMEMBERED problems.
     """
     expected = list[Expectation]()
     for key, predictions in _predictions_on(problem).items():
@@ -56,10 +58,13 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
 
 
 def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
-    """The predictions for this topic and model by key of the misconception, in the order of `expectations`.
+    """The predictions for this sheet by key of the misconception, in the order of `expectations`.
 
-    On a sheet about a bug, each wrong reason that a misconception of the catalogue leads to is predicted as its place,
-    from 1, in the blank "why.choice". Some predictions may change nothing on this sheet.
+    First come the author's misconceptions, with one prediction each; then those of the catalogue, by number, that have
+    predictions for the topic and apply to the model. On a sheet about a bug, each wrong reason that a misconception of
+    the catalogue leads to is predicted as its place, from 1, in the blank "why.choice", after the misconception's other
+    predictions; a misconception without others comes last, in the order of the reasons. Some predictions may change
+    nothing on this sheet.
     """
     predictions: dict[str, tuple[Prediction, ...]] = {
         key: (Prediction({str(blank): Formula(size) for blank, size in sizes.items()}),)
@@ -79,7 +84,7 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list[int]]:
-    """For each wrong number in a blank, the indices in `expectations` of those that predict it."""
+    """For each wrong number in a blank, the places in `expectations`, from 0, of those that predict it. Cached."""
     by_answer: dict[tuple[Blank, int], list[int]] = {}
     for place, expectation in enumerate(expectations(problem)):
         for answer in expectation.wrong_answers.items():

@@ -112,7 +112,11 @@ class LayerStack:
 
     @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
-        """Its layers grouped by their tensors, even if they are apart, in the order of each kind's first layer."""
+        """The different sets of tensors that its layers have, each with the number of layers that have it.
+
+        They are in the order of their first layers. Layers with the same tensors are one kind even if they are apart,
+        and whatever their window, chunk and rotation.
+        """
         layers = dict[ParameterSpecs, int]()
         for run in self.runs:
             layers[run.parameters] = layers.get(run.parameters, 0) + run.count

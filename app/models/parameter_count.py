@@ -182,7 +182,10 @@ def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> 
 
 
 def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
-    """The tensor called `name`, which the model has `instances` times, with `sizes` for the symbols of its shapes."""
+    """The tensor called `name`, of which the model has `instances`, with both shapes of `spec` in numbers, by `sizes`.
+
+    Its `active` numbers are by `active_count`: all of one such tensor, or of routed experts k/E of them, rounded down.
+    """
     stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
     in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
     return Parameter(
@@ -191,7 +194,7 @@ def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[st
 
 
 def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> int:
-    """How many of `count` numbers in such tensors a token meets: all, or k/E of them, rounded down, of experts."""
+    """How many of `count` numbers in such tensors a token meets: all, or of routed experts k/E, rounded down."""
     return count * sizes["k"] // sizes["E"] if spec.routed else count
 
 

@@ -147,7 +147,11 @@ class Operation:
         return f"{{{self.of}}}.{self.call}({shape})"
 
     def with_axis(self, axis: str, operands: Collection[str]) -> Self:
-        """The same operation with `axis` first in the result, and in each operand whose key is in `operands`."""
+        """The same operation with `axis` first in the result, and in each operand whose key is in `operands`.
+
+        Raises ValueError if the operation cannot have that pattern, such as an addition of which one operand lacks the
+        axis.
+        """
         groups = [
             f"{axis} " * (key in operands) + " ".join(s)
             for key, s in zip(self.operands, self.operand_sides, strict=True)

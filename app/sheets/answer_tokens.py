@@ -101,7 +101,8 @@ def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
 def _names_in(word: str, names: Collection[str]) -> list[str]:
     """The word as a name, or cut into names, the first as long as possible: "hd_h" -> ['h', 'd_h'].
 
-    Raises CannotReadError("letters") if it cannot be cut, and "too-long" for more than MAX_WORD letters.
+    [] for "". Raises CannotReadError("too-long") for more than MAX_WORD letters, unless the word is itself a name, and
+    "letters" if it cannot be cut.
     """
     if word in names:
         return [word]

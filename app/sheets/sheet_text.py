@@ -128,7 +128,10 @@ class SheetText:
 
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
-        """The parts of the description that concern the model, in their order, hidden ones too."""
+        """The parts of the description that concern the model, in the wording's order.
+
+        Parts that the author hides, and parts that no row needs, are there, too, marked `hidden` and `aside`.
+        """
         hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
         asides = _asides(self.problem)
         return tuple(
@@ -342,10 +345,12 @@ class SheetText:
                 yield part, key, templates[key].format(**words) + mark
 
     def _named_symbols(self) -> Iterator[tuple[str, str]]:
-        """Yield what the symbols mean on a sheet answered in symbols: ("T", "number of tokens").
+        """Yield the symbols to answer in with what they mean, in the wording's order: ("T", "number of tokens").
 
-        They are in the wording's order. Only those that its answers need, d, and H, d_h and its parts if the
-        description speaks of heads; G, d_v and d_rot only if they differ from H and d_h.
+        Symbols are as in the sheet's notation, or as in code on a case with a bug. They are d, those in the right
+        answers, and of H, d_h, d_nope and d_rope each one that the description, hidden sentences too, states. Left out
+        are G, d_v and d_rot where they equal H, d_h and d_h, and symbols without a name in the wording. The caller
+        checks whether the sheet is answered in symbols.
         """
         sizes = self.problem.sizes
         notation = (IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]).for_sizes(sizes)
@@ -381,7 +386,7 @@ def _size_key(problem: Problem, symbol: str) -> str:
 class _LocalLayers:
     """The layers of a model, or of its encoder, in which a token doesn't see all others: `count` of `layers`.
 
-    `window` and `chunk` are the shortest there are, 0 if there is none.
+    `window` and `chunk` are the shortest window and the shortest chunk of any of them, each 0 if there is none.
     """
 
     count: int
@@ -391,7 +396,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers, and those with a window or chunks; find the shortest of each, else 0."""
+        """Count the first stack's layers, and those of them with a window or chunks as one number."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),

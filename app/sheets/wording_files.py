@@ -143,7 +143,7 @@ def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it does not exist, is not UTF-8 or not TOML."""
+    """The contents of a TOML file; raises WorksheetError if it cannot be opened, is not UTF-8 or not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -51,9 +51,9 @@ class BackupError(ValueError):
 
 @dataclass(frozen=True)
 class TableCount:
-    """The number of rows of a table in a backup, the SHA-256 of its file, and the last id that the table had given.
+    """The number of rows of a table in a backup, the SHA-256 of its file in hexadecimal, and the highest id ever given.
 
-    The last id is 0 where no row was ever given one.
+    That is the highest even if its row has been deleted since; 0 if no row was ever given one, or the table has no ids.
     """
 
     rows: int
@@ -176,10 +176,11 @@ def _drop_tables(connection: sa.Connection) -> None:
 
 
 def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table) -> TableCount:
-    """Write a table to its file in the archive; return the number of its rows, the file's SHA-256 and the last id.
+    """Write a table to its file in the archive; return the number of its rows, the file's SHA-256 and its `_last_id`.
 
-    Each line is a compact JSON list in ASCII: first the column names, then the values of each row, by primary key. Only
-    ROWS_PER_BATCH rows are in memory at a time.
+    The last id may have been given to a row since deleted. Each line of the file is a compact JSON list in ASCII: first
+    the column names, then the values of each row, in the order of the primary key, as `_json_value` writes them: times
+    and dates as ISO text, bytes in Base64. Only ROWS_PER_BATCH rows are in memory at a time.
     """
     digest, lines = hashlib.sha256(), 0
     query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=ROWS_PER_BATCH)

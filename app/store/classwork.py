@@ -396,7 +396,11 @@ def attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
 
 
 def _attempt(row: Any, prefix: str = "") -> Attempt:
-    """The attempt of a row; JSON becomes VariantSizes and a tuple, and ids and numbers that practice lacks become 0."""
+    """The attempt of a row in which the columns' names begin with `prefix`.
+
+    The JSON of `variant` becomes VariantSizes, that of `misconceptions` a tuple; all other JSON stays as it is. The ids
+    of student and activity, `revision` and `sheet_number`, which practice lacks, become 0.
+    """
     values = {each.name: row._mapping[prefix + each.name] for each in fields(Attempt)}
     values |= {name: values[name] or 0 for name in ("student_id", "activity_id", "revision", "sheet_number")}
     values |= {"variant": VariantSizes(**values["variant"]), "misconceptions": tuple(values["misconceptions"])}

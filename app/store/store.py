@@ -126,7 +126,11 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection, and the file by which processes take turns."""
+        """Close every connection, and on SQLite the file by which processes take turns.
+
+        That includes the connection on which jobs are awaited. The next query opens what it needs again. Closing twice
+        does no harm.
+        """
         self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:

@@ -17,7 +17,10 @@ PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION
 
 
 def _figures(*up: str) -> tuple[FigurePlan, ...]:
-    """The figures of a layer's matrices; `up` are the results of the feed-forward block's first product or two."""
+    """The four figures of a layer's matrices: of Q, K and V; of W_O; into the feed-forward block; and out of it.
+
+    `up` are the results in the third figure: "gate" and "up", or "up" alone in a block without a gate.
+    """
     return (
         FigurePlan("matrices-in", "input", ("queries", "keys", "values")),
         FigurePlan("matrix-out", "context", ("output",)),

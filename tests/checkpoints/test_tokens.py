@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.sources import SMOLLM2, open_checkpoint
-from app.checkpoints.tokens import MAX_TEXT_CHARACTERS, visible
+from app.checkpoints.tokens import MAX_TEXT_CHARACTERS, json_tokenizer, visible
 from app.models.families.checkpoints import PRE_TOKENIZERS
 from tests.helpers.small_checkpoints import small_model, write_gguf
 
@@ -183,6 +183,20 @@ def test_tokens_that_only_the_config_adds_are_refused(
     folder = with_tokenizer(trained(), {"added_tokens_decoder": {"999": {"content": "<tool>"}}})
     with pytest.raises(CheckpointError, match="<tool>"):
         open_checkpoint(folder, [folder]).tokens("a")
+
+
+@pytest.mark.parametrize(
+    ("word", "decoder"),
+    [("日", decoders.ByteLevel()), ("<0xZZ>", decoders.ByteFallback())],
+    ids=["no character of GPT-2's alphabet", "no byte"],
+)
+def test_words_that_spell_no_bytes_are_refused(word: str, decoder: decoders.Decoder) -> None:
+    """The library reads such a vocabulary, and writes the text as this token."""
+    tokenizer = Tokenizer(models.WordLevel({word: 0}, unk_token=word))
+    tokenizer.decoder = decoder
+    tokenize = json_tokenizer(lambda name, _most: tokenizer.to_str() if name == "tokenizer.json" else None, "odd", 1)
+    with pytest.raises(CheckpointError, match="The tokenizer of odd is damaged"):
+        tokenize(word)
 
 
 def test_texts_are_bounded_before_anything_looks_at_them() -> None:

@@ -225,12 +225,13 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
     """Read the number fields: lengths in tokens, layer and head counted from 0, and two percentages as shares.
 
     An empty field is left out, except `tokens`, which must be filled in. Lengths, layer and head are whole numbers of
-    at most _MAX_DIGITS digits. `follow_share` may be up to 100 %, `tolerance` up to MAX_TOLERANCE (10 %); the percent
-    sign is optional, and "50" becomes 0.5. The range is `tokens_from` to `tokens_to`, which may be equal. What a model
-    or topic can take is not checked here.
+    at most _MAX_DIGITS digits, 0 included. `follow_share` may be up to 100 %, `tolerance` up to MAX_TOLERANCE (10 %);
+    the percent sign is optional, and "50" becomes 0.5. The range is `tokens_from` to `tokens_to`, which may be equal.
+    What a model or topic can take is not checked here.
 
-    Raises WorksheetFormError about the first field that cannot be read or is too large; about the empty end of a range
-    with only one end; and about `tokens_to` if it is smaller than `tokens_from`.
+    Raises WorksheetFormError about the first problem in this order: a length, the layer or the head that cannot be read
+    or is too large; the empty end of a range with only one end; `tokens_to` if it is smaller than `tokens_from`; a
+    percentage that cannot be read or is too large.
     """
     numbers: dict[str, int | float] = {}
     for name, example in _NUMBERS.items():
@@ -282,8 +283,10 @@ def _points(row: RowTexts) -> int:
 
 
 def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
-    """The questions with a text or an answer; raises WorksheetFormError for too many, empty ones included, or too long
-    a text.
+    """The settings of the questions with a text or a model answer; a new one gets a key made from its text.
+
+    Raises WorksheetFormError: about the field "questions" for too many, empty ones included, and about a field such as
+    "questions.0.text", whose number counts empty ones, too, for too long a text.
     """
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
@@ -301,8 +304,10 @@ def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
 
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
-    """The misconceptions with any text; raises WorksheetFormError for too many, empty ones included, and for one that
-    `_misconception` refuses.
+    """The settings of the misconceptions with any text; a new one gets a key made from its name.
+
+    Raises WorksheetFormError: about the field "misconceptions" for too many, empty ones included, and about a field
+    such as "misconceptions.0.name", whose number counts empty ones, too, for what `_misconception` refuses.
     """
     if len(texts) > MAX_AUTHOR_MISCONCEPTIONS:
         sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_AUTHOR_MISCONCEPTIONS)

@@ -214,9 +214,10 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The way of the left operand's inner side swinging to the right one's, and that side after it has swung.
+        """The left operand's inner side swinging to the right one's: its path, and the side itself at the end.
 
-        The side is coloured as a mismatch if the two inner sides differ.
+        The path is a quarter circle. The side keeps its length; it is coloured as a mismatch unless the product `fits`:
+        the inner sides have equal lengths or, on a sheet in letters, equal meanings.
         """
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
@@ -240,9 +241,10 @@ class ProductLayout:
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """The difference between the inner sides: a bracket along the longer one with the length left over.
+        """The difference between the inner sides: a bracket along what the longer one has left over.
 
-        On a sheet in letters, there is only the text "d_h ≠ N", on two lines.
+        Next to the bracket is the difference as a number, with the words "left over". On a sheet in letters, there is
+        only the text "d_h ≠ N", on two lines.
         """
         left, right = self.axes[1], self.axes[2]
         if self.in_letters:

@@ -166,7 +166,10 @@ def _room(grid: _Grid) -> Part:
 
 
 def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
-    """Yield each row's word twice: left of the rows, and turned above its column of the scores; the last is new."""
+    """Yield a part with each row's word twice: left of the row, and turned above its column of the scores.
+
+    Those of the last row, the new token's, are highlighted.
+    """
     for index, row in enumerate(rows):
         x, y = grid.columns["scores"] + (index + 0.5) * _CELL_PX + 4, grid.top - _TEXT_PX
         css = "tokens axis" + " now" * (index == len(rows) - 1)
@@ -180,11 +183,12 @@ def _key(row: _Row) -> str:
 
 
 def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, row: _Row) -> Iterator[Part]:
-    """Yield the key, the value, the query and the scores of a row, and what would be hidden from it without a cache.
+    """Yield four parts of a row: the key, the value, the query and the scores.
 
-    Key and value are "new" in the last row, which is the new token's, "dropped" if the last token of the row fell out
-    of the window, else "kept". The query and the scores are "new" in the last row; other queries are "gone", other
-    scores "kept". New parts come from below the rows; the query does not.
+    The part of the scores also has a mark for the later tokens, which a causal mask would hide without a cache. Key and
+    value are "new" in the last row, which is the new token's, "dropped" if the row's last token fell out of the window,
+    else "kept". The query is "new" in the last row, else "gone"; the scores are "new" there, else "kept". New keys,
+    values and scores come in from below the rows; the query does not.
     """
     is_new, is_dropped = index == len(rows) - 1, row.tokens[-1] < step.dropped
     state = "new" if is_new else "dropped" if is_dropped else "kept"
@@ -220,7 +224,10 @@ def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
 
 
 def _hidden(grid: _Grid, rows: Sequence[_Row], index: int) -> RectangleMark:
-    """The later tokens of a row, which a causal mask hides if all rows are computed at once."""
+    """The area of a row's scores for all later tokens, which a causal mask hides if all rows are computed at once.
+
+    It has no width in the last row.
+    """
     x = (index + 1) * _CELL_PX
     return RectangleMark(x, 0.0, max(0.0, grid.rows * _CELL_PX - 1 - x), _ROW_PX, "later")
 

@@ -65,10 +65,11 @@ def _verify_and_sign_in(
     guesses: tuple[tuple[Limit, str], ...],
     refusal: TooManyGuessesError | None,
 ) -> Response:
-    """Verify the password, start a session and redirect to the form's `next`.
+    """Verify the password, start a session and redirect to the form's `next`, also if there is a `refusal`.
 
-    A wrong password, an unknown address or one with wrong syntax takes a token from every bucket of `guesses` and is
-    recorded in the audit log; then `refusal` is raised, or if that is None, the response is the form with 422.
+    A wrong password, an unknown address or one with wrong syntax takes a token from every bucket of `guesses`. The
+    audit log then gets an entry that names nobody, unless it got one within REFUSALS_NOTED_EVERY. Last, `refusal` is
+    raised or, if that is None, the response is the form with the address as typed (422).
     """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None

@@ -64,7 +64,7 @@ class SlideChoice:
 
 @dataclass(frozen=True)
 class TakeOver:
-    """The form that puts a result into its boxes on the sheet: what its button says, its address and its fields."""
+    """The form that puts a result into its boxes on the sheet: its button's text, address and hidden fields."""
 
     text: str
     address: str
@@ -82,7 +82,7 @@ class InnerSide:
 
 @dataclass(frozen=True)
 class BreakForm:
-    """The form that shows the product with other inner sides: these, and what else the address says."""
+    """The form that shows the product with other inner sides: its two `sides`, and its hidden `fields` by name."""
 
     sides: tuple[InnerSide, ...]
     fields: Mapping[str, str]
@@ -415,8 +415,9 @@ def _take_over(slide: _Slide) -> TakeOver | None:
 def _break_form(slide: _Slide) -> BreakForm | None:
     """The form that shows the product with other inner sides: a field for each of the two, with its length now.
 
-    What else the address says, and the outer sides, go along unseen. None without a product, with lengths typed on a
-    student's sheet, and unless all four sides of the operands have boxes on the sheet.
+    Hidden fields have the outer sides and what else the address says, with the worksheet in place of the topic, and
+    `typed` and `broken`, which say that the inner lengths were changed on this page. None without a product, for
+    lengths typed on a student's sheet, and unless all four sides of the operands have boxes on the sheet.
     """
     product, variant = slide.product, slide.variant
     if product is None or slide.is_typed != slide.is_broken:

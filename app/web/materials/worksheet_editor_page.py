@@ -251,12 +251,12 @@ def _arranged(request: Request, services: Services, place: EditorPlace, form: Fo
 
 
 def _focus_after(action: str, texts: EditorTexts) -> str:
-    """The id that gets the focus after `action`, with `texts` as they are then.
+    """The id that gets the focus after `action`, with `texts` as they are then; places in lists count from 0.
 
-    "add-question" leads to the new one, such as question-2, and "remove-question 1" to do-add-question, the button that
-    adds one; "up-question 2" to the same button at its new place, do-up-question-1, within the list. The same goes for
-    misconceptions. "set tokens 8" leads to field-tokens, "state KEY" to fact-KEY, "forget" to do-add-misconception, and
-    any other action to its button: "up keys" to do-up-keys.
+    "add-question" leads to the new question, the last: question-2 if there are now three. "remove-question 1" leads to
+    do-add-question, the button that adds one; "up-question 2" to the same button at its new place, do-up-question-1,
+    within the list. The same goes for misconceptions. "set tokens 8" leads to field-tokens, "state KEY" to fact-KEY,
+    "forget" to do-add-misconception, and any other action to its button: "up keys" to do-up-keys.
     """
     verb, _space, argument = action.partition(" ")
     act, _dash, kind = verb.partition("-")

@@ -108,7 +108,8 @@ def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Arch
     """The architecture and the number of tokens of a run of the API, and its other arguments.
 
     The architecture is that of the model with the key `model`, in the library or imported; if that is None, it is read
-    from `config`, the text of a config.json.
+    from `config`, the text of a config.json, which is ignored otherwise. Raises WorksheetError for an unknown model,
+    and ConfigError for a config, also a stored one, that cannot be used.
     """
     options = dict(arguments)
     key, config, tokens = options.pop("model"), options.pop("config"), options.pop("tokens")

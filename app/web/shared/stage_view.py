@@ -44,7 +44,10 @@ class ShapeLine:
 
 @dataclass(frozen=True)
 class NumberTable:
-    """The first rows and columns of a matrix of the run: its letter, a row for each token, and how many there are."""
+    """The first rows and columns of a matrix of the run: its letter, its name, and a row for each of the first tokens.
+
+    `row_count` and `column_count` are how many the whole matrix has. The letter is "" if it has none.
+    """
 
     letter: str
     name: str
@@ -80,7 +83,10 @@ class TurnedQuery:
 
 @dataclass(frozen=True)
 class PartLine:
-    """One parameter as the file holds it, and what of it is this head's; see StoredPart."""
+    """One parameter as the file holds it, and what of it is this head's: rows, columns or entries `first` to `last`.
+
+    Both are included and count from 0; `total` is how many the tensor has. See StoredPart.
+    """
 
     part: StoredPart
     whole: bool  # all of it is this head's
@@ -99,7 +105,11 @@ class PartLine:
 
 @dataclass(frozen=True)
 class StageView:
-    """One stage on the page. An open one shows `lines` and `tables`, the one that is asked its `rows` of boxes."""
+    """One stage on the page, with its number, from 1.
+
+    An open one shows `lines` and `tables`, the one that is asked its `rows` of boxes with `report`, `notes` and the
+    next hint; one that is ahead shows its title alone.
+    """
 
     number: int
     key: StageKey
@@ -226,11 +236,10 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
 
 
 def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
-    """Every parameter of the head, in the order of the run, with the rows, columns or entries of the file's tensor that
-    it is, counted from 0, and its notes.
+    """Every parameter of the head, in the order of the run, with its place in the file's tensor, and its notes.
 
-    It is entries of a tensor with fewer than two dimensions, columns if it is cut along a dimension after the first.
-    Words of a note without a sentence here are left out.
+    The place is in entries of a tensor with fewer than two dimensions (a scalar has one), in columns if it is cut along
+    a dimension after the first, else in rows. Words of a note without a sentence here are left out.
     """
     meanings = {
         "permuted": _("GGUF stores the rows of each head in another order, which is undone."),

@@ -89,10 +89,11 @@ class HashedStaticFiles(StaticFiles):
         self.config_checked = True  # the folder was read: checking it at the first request would take a thread
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file or bundle, immutable in the cache if `_is_current`, else to be revalidated.
+        """The file or bundle with an ETag, gzipped if the browser accepts that and it is shorter.
 
-        Gzipped if the browser accepts that and it is shorter. 304 if the browser has it already, 404 if there is no
-        such file, 405 for anything but GET and HEAD, which comes first.
+        IMMUTABLE in the cache if `_is_current`: in vendor/, or with its present hash in the address; else to be
+        revalidated each time. Only a gzipped response has Vary: Accept-Encoding. 304 if the browser has it already, by
+        its ETag; 404 if there is no such file; 405 for any method but GET and HEAD, whether or not the file exists.
         """
         if scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(405)

@@ -99,7 +99,8 @@ def show_join_form() -> Response:
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Redirect to the names of the activity with that code; an unknown code gets the form with a sentence (404).
 
-    An unknown code counts as a failure of the client's network; after too many of these, it gets 429 instead.
+    Codes of drafts and of archived courses are unknown, too. An unknown code counts as a failure of the client's
+    network; after too many of these, further unknown codes get 429 instead, while a right one still works.
     """
     typed = form.single_line("code", MAX_CODE)
     joinable = _find_by_code(request, services.store, services.limits, typed)
@@ -114,7 +115,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
     """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them.
 
     Somebody who is in the class already gets it, too, with the offer to stay who they are. An unknown code leads to the
-    form for the code (404) and counts as a failure of the network; after too many, 429.
+    form for the code (404) and counts as a failure of the network; after too many, further unknown codes get 429.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -128,7 +129,7 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
     """A few names on the roster that begin like `name`, as buttons; none for a short one: see `suggested_names`.
 
     None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
-    leads to the form for the code (404).
+    leads to the form for the code (404, or 429 after too many).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -150,7 +151,7 @@ def join_activity(
     so. The redirect goes to the resume code if one was issued, else to the activity, and sets the visitor's cookies;
     the same form sent twice enrols one student. A missing or taken name, or one that several or similar students have,
     shows the form as typed with a question or reason (422), and so does a new name when the network has brought too
-    many (429, with Retry-After). An unknown join code leads to the form for the code (404).
+    many (429, with Retry-After). An unknown join code leads to the form for the code (404, or 429 after too many).
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:

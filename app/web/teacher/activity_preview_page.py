@@ -170,13 +170,17 @@ def press_in_preview(
 
 @router.get("/activities/{activity_id:int}/preview/ticket")
 def preview_ticket(services: ServicesDep, access: Preview) -> Response:
-    """The exit ticket, to be filled in."""
+    """The exit ticket, to be filled in; 404 without one."""
     return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", False))
 
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in; nothing is stored. 422 with the ticket as typed for missing answers."""
+    """What a student sees after handing in; nothing is stored. 404 without an exit ticket.
+
+    422 with the ticket as typed and a sentence on each of the `ticket_problems`: required answers or enough optional
+    ones are missing, nothing is answered, or a choice cannot be made.
+    """
     page = make_ticket_page(services.store, access, "", False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):

@@ -91,9 +91,10 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students of the form's `import` from the roster, and record it in the audit log.
+    """Remove the students of the form's `import` from the roster; an unknown import has none.
 
-    Those who have joined or have work stay. Redirects to the roster, which says how many were removed and kept.
+    Those who have joined or have work stay. Records how many were removed, even 0, in the audit log, and redirects to
+    the roster, which says how many were removed and kept.
     """
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
@@ -105,8 +106,9 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Remove the students who joined with the code under names not on the roster and have done nothing.
 
-    The form's `newest` is the highest id that its page has counted: whoever joined later stays, and everybody if it is
-    no number. Records it in the audit log, and redirects to the roster, which says how many were removed.
+    The form's `newest` is the highest id that its page has counted: whoever joined later stays, and everybody stays if
+    it is no number. Records how many were removed, even 0, in the audit log, and redirects to the roster, which says
+    it, too.
     """
     newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
     with store.transaction():
