@@ -230,8 +230,13 @@ class JobTable(QueryBase):
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a member's job of this kind that the runner can do waits, and was queued over GIVES_WAY_AFTER ago."""
-        waits = sa.exists().where(
+        """Whether a visitor's job at work on a runner is to stop, so that the runner can do a member's job of its kind.
+
+        As many stop as there are members' jobs that the runner can do and that were queued over GIVES_WAY_AFTER ago:
+        those with the highest ids. Jobs on other runners don't count.
+        """
+        count = sa.select(sa.func.count())
+        waiting = count.where(
             jobs.c.kind == job.kind,
             _OPEN,
             jobs.c.is_member,
@@ -239,7 +244,10 @@ class JobTable(QueryBase):
             jobs.c.created_at < self._time(GIVES_WAY_AFTER),
             _suits(runner),
         )
-        return bool(self._fetch_one(sa.select(waits))[0])
+        stop_before = count.where(
+            jobs.c.kind == job.kind, _OPEN, self._is_at(runner), ~jobs.c.is_member, jobs.c.id > job.id
+        )
+        return bool(self._fetch_one(sa.select(waiting.scalar_subquery() > stop_before.scalar_subquery()))[0])
 
     def put_back(self, job: Job) -> None:
         """Let a job that was started wait again in its turn; this start does not count. Runners are told of it.

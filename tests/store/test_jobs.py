@@ -134,6 +134,22 @@ def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store) -> None
     assert (found(store, "v").attempt, started(store).key) == (job.attempt - 1, "a")
 
 
+def test_as_many_visitors_jobs_give_way_as_members_wait(store: Store) -> None:
+    """Those that were queued last, of the runner's two; what is at work elsewhere counts for nobody."""
+    two = replace(RUNNER, concurrency=2)
+    for key in ("u", "v"):
+        store.jobs.add("handout", VISITOR, LIMITS, "-", key, None, {}, {}, runner=two)
+    store.jobs.add("handout", VISITOR, LIMITS, "-", "w", None, {}, {}, runner=replace(RUNNER, name="elsewhere"))
+    older, younger = found(store, "u"), found(store, "v")
+    assert (older.is_working, younger.is_working) == (True, True)
+    for key, gives_way in (("a", [False, True]), ("b", [True, True])):
+        add(store, key)
+        age_jobs(store, GIVES_WAY_AFTER)
+        for job in (older, younger):
+            store.jobs.beat(job, 0, 1)
+        assert [store.jobs.must_give_way(job, two) for job in (older, younger)] == gives_way
+
+
 def test_a_result_is_kept_whole_for_an_hour(store: Store) -> None:
     """In pieces of a megabyte; a job that waits stays."""
     job, result = add(store, "a"), bytes(range(251)) * (2 * PIECE_BYTES // 250)
