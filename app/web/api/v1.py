@@ -421,7 +421,7 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
 
 
 @router.post("/forward")
-@in_threads("forward")
+@in_threads("forward", lambda: why_not_run("busy"))
 def run_forward(request: Request, services: ServicesDep, client: QueueClient, body: ForwardRequest) -> dict[str, Any]:
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
 
@@ -449,7 +449,7 @@ def list_checkpoints(services: ServicesDep) -> list[CheckpointEntry]:
 
 
 @router.post("/heads", name="api_run_real_head")
-@in_threads("forward")
+@in_threads("forward", lambda: why_not_run("busy"))
 def run_head_of_checkpoint(
     request: Request, services: ServicesDep, client: QueueClient, body: RealHeadRequest
 ) -> dict[str, Any]:

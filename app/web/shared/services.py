@@ -44,7 +44,7 @@ ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
     "run": 2,
-    "forward": 24,
+    "forward": 24,  # of programs; one that finds none free is refused
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
     "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,

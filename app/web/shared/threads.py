@@ -11,12 +11,17 @@ from functools import partial, wraps
 from typing import Any
 
 from anyio.to_thread import run_sync
+from fastapi import HTTPException
 
 from app.web.shared.services import Services, ServicesDep, ThreadKind
 
 
-def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
+def in_threads(
+    kind: ThreadKind, busy: Callable[[], str] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
     """A decorator, below that of the route: run a handler or dependency in the threads of that kind.
+
+    While none of them is free, a request waits for one; with `busy`, it gets a 503 with that sentence instead.
 
     Example: @router.get("/class/{activity_id:int}") above @in_threads("class") above the handler.
     """
@@ -27,8 +32,11 @@ def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[...,
 
         @wraps(function)
         async def run(*, thread_services: Services, **values: Any) -> Any:
-            """Wait for a free thread of the kind, and in it for the result."""
-            return await run_sync(partial(function, **values), limiter=thread_services.threads[kind])
+            """Wait for a free thread of the kind, unless that is refused, and in it for the result."""
+            threads = thread_services.threads[kind]
+            if busy and threads.available_tokens < 1:
+                raise HTTPException(503, busy())
+            return await run_sync(partial(function, **values), limiter=threads)
 
         services = inspect.Parameter("thread_services", inspect.Parameter.KEYWORD_ONLY, annotation=ServicesDep)
         run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), services])  # type: ignore[attr-defined]

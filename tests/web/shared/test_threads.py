@@ -76,3 +76,17 @@ def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner
             runner.gate.set()
     assert (statuses, pages, waiting) == ({503: 60 - RUN_LIMITS.member}, [200, 200], RUN_LIMITS.member)
     assert Counter(request.result().status_code for request in asked)[200] == RUN_LIMITS.member
+
+
+def test_programs_that_find_no_thread_are_told_at_once(client: TestClient, runner: FakeRunner) -> None:
+    """Though each of them may have another run, and the queue has room."""
+    School(client.app).services.threads["forward"].total_tokens = 1  # type: ignore[arg-type]
+    runner.gate.clear()
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(client.post, "/api/v1/forward", json=FORWARD) for _ in range(2)]
+        try:
+            refused = next(as_completed(asked, timeout=120)).result()
+            assert (refused.status_code, [request.done() for request in asked].count(True)) == (503, 1)
+        finally:
+            runner.gate.set()
+    assert sorted(request.result().status_code for request in asked) == [200, 503]
