@@ -136,7 +136,8 @@ def show_sheet(
 
     `checked`, `hint` (a level) and `answers` show what the button of that name does: a form sent without script leads
     here. A sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds
-    the panel of practice. A choice that cannot be used gets the error's sentence and status, and other sheets to open.
+    the panel of practice. `scale` is that of the drawing. A worksheet, model or number of tokens that cannot be used
+    gets the error's sentence and status, and other sheets to open.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
@@ -157,9 +158,10 @@ def show_sheet(
 
 @router.get("/practice")
 def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
-    """The sheet that the record asks for, the first or the one that was left, with the panel of practice.
+    """The sheet that the record asks for, the first one or the one that was left, as this browser left it, with the
+    panel of practice.
 
-    The record is stored (see `PracticePlace.keep`).
+    The record is stored (see `PracticePlace.keep`), so that a new one keeps asking for the same sheet.
     """
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
@@ -181,10 +183,11 @@ def _open_sheet(
 ) -> Response:
     """The page of a sheet as this browser left it.
 
-    It has the marks of the last attempt; with `checked` or `hint`, and a draft, those of the draft, and with `hint` the
-    hint of that level. `answers` shows the answers after an attempt, else the advice to make one. With `checked` or a
-    hint, the first box to fix has the focus. For a browser that is no visitor yet, the form gets a new secret. `place`
-    is looked up for the panel of practice if None.
+    It has the marks of the last attempt, none before the first; with `checked` or `hint`, and a draft, those of the
+    draft instead, and with `hint` the hint of that level, if there is one to give. Nothing is stored. `answers` shows
+    the answers after an attempt, else the advice to make one. With `checked` or a hint, the first box to fix has the
+    focus. For a browser that is no visitor yet, the form gets a new secret. `place` is looked up for the panel of
+    practice if None.
     """
     variant = requested.variant
     draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
@@ -210,7 +213,9 @@ def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
-    """Redirect to the sheet with the code that was typed; a code of no sheet gets the form with a sentence (404)."""
+    """Redirect (303) to the sheet with the code that was typed, in any case and with or without hyphens, of a library
+    model or an imported one; a code of no sheet, or an empty one, gets the form with the code and a sentence (404).
+    """
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
@@ -237,9 +242,9 @@ def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respo
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Do what a check does, and show a hint of the level that the form asks for.
+    """Do what a check does, and show the marks and a hint of the level that the form asks for, if there is one to give.
 
-    Answers equal to those of the last attempt make no second one.
+    Answers equal to those of the last attempt make no second one, and neither do answers that hold nothing readable.
     """
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
@@ -249,9 +254,9 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 
 @router.post("/sheet/answers")
 def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the draft, and show the answers under the boxes with the marks of the last attempt.
+    """Save the draft, and show the right answers under the boxes with the marks of the last attempt, not of the draft.
 
-    Without an attempt, only the advice to make one is shown.
+    Without an attempt, the draft is saved, but only the advice to make one is shown.
     """
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
