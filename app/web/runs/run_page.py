@@ -592,7 +592,8 @@ def _respond(
     """The response that shows a new run: for htmx its fragment, or only whether it agrees if it is in the background;
     else a redirect (303) to its page.
 
-    If `run` is None, the page or fragment that says why there is none, with a link back to the sheet's address `link`.
+    If `run` is None, the page, or for htmx the fragment, that says why there is none (no readable answer), with a link
+    back to the sheet's address `link` and the status 200.
     """
     if run is None:
         page = NoRunPage(link)
@@ -607,8 +608,8 @@ def _respond(
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
     """The run with that id, and its job while that waits or is at work, else None; 404 for an unknown run.
 
-    A run whose job has ended without storing a result or a problem gets a problem, which is not stored: that it was
-    cancelled, the problem of the job, or that it was lost.
+    A run without a result or a problem whose job has ended or is gone gets a problem, which is not stored: that it was
+    cancelled, else the problem of the job, else that it was lost.
     """
     run, job = services.store.find_run(run_id), None
     if run and not run.finished:
@@ -626,9 +627,11 @@ def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
 
 
 def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
-    """Every row of the sheet, top to bottom, with what was typed in its blanks and the shape that torch reported.
+    """Every row of the sheet, top to bottom, with each of its blanks' text and result (see `_compare_field`) and the
+    whole shape that torch reported.
 
-    `shapes` are those of torch by the row's key, with tokens as rows whatever the sheet has.
+    `shapes` are those of torch by the row's key, with tokens as rows whatever the sheet has; KeyError if a row is
+    missing.
     """
     return tuple(
         ComparedRow(
@@ -639,7 +642,8 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it is read as the number that torch reports: "same" or "differs".
+    """The text of a blank as typed, and whether its value is the number that torch reports for this side: "same" or
+    "differs". A formula is compared by its value.
 
     A text that cannot be read is "unreadable"; no text, or spaces alone, is "empty".
     """
@@ -652,9 +656,11 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
-    """A PNG with one pixel a weight: one grey, which shows on light and dark paper, its opacity the weight.
+    """A PNG with one pixel a weight, a row of `cells` for each row of pixels: one grey, which shows on light and dark
+    paper, its opacity the weight.
 
-    The opacity is the square root of the weight's share of the largest in its row; a row of zeros is transparent.
+    The opacity is the square root of the weight's share of the largest in its row, so that the largest is opaque; a row
+    of zeros is transparent.
     """
     image = Image.new("LA", (len(cells[0]), len(cells)))
     opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)
