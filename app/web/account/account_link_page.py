@@ -63,9 +63,11 @@ def follow_account_link(
 ) -> Response:
     """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in.
 
-    A teacher who is signed in accepts an invitation with that account, types nothing, and keeps the session. Redirects
-    (303) to the course of an invitation, else to the courses. 422 with the form for what cannot be used, 404 for a link
-    that is used up or too old. The audit log records a password that a reset link has set.
+    A teacher who is signed in accepts an invitation with that account, types nothing, and keeps the session; anybody
+    else types a password, a name unless the link resets a password, and an e-mail address if the link has none.
+    Redirects (303) to the course of an invitation, else to the courses. 422 with the form for what cannot be used,
+    which leaves the link usable; 404 for a link that is used up, too old or unknown, even if it was used up by another
+    request meanwhile. The audit log records a password that a reset link has set.
     """
     store, link = services.store, _find_link(services, token)
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
@@ -91,8 +93,9 @@ def follow_account_link(
 def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
     """The sentence about the first thing typed that cannot be used; empty where all of it can.
 
-    In this order: an e-mail address with wrong syntax, no name unless the link resets a password, an account whose
-    password the link may not set (see `_has_account`), and a password that is too short or too long.
+    In this order: an e-mail address with wrong syntax, no name unless the link resets a password, an address with an
+    account already (any for an invitation, one with a password for a setup link, never for a reset link), and a
+    password that is too short or too long.
     """
     if not parse_email(typed.email):
         return _("Enter an e-mail address, such as ada@example.org.")
@@ -120,9 +123,11 @@ def _account_link_page(
     typed: _NewAccount | None = None,
     problem: str = "",
 ) -> AccountLinkPage:
-    """The page of a link with the course it invites to, if any, and what was typed except the password.
+    """The page of a link, with the title of the course it invites to (empty if there is none), the teacher signed in,
+    the problem, and the e-mail address and name as typed, both empty without `typed`; never the password.
 
-    `has_account` is about the link's e-mail address, whatever was typed.
+    `has_account` says whether the link's e-mail address, whatever was typed, has an account whose password the link may
+    not set (see `_has_account`).
     """
     course = store.courses.find(link.course_id) if link.course_id else None
     has_account = _has_account(store, link, link.email)
@@ -131,7 +136,7 @@ def _account_link_page(
 
 
 def _find_link(services: Services, token: str) -> AccountLink:
-    """The link with that token; raises 404 if it is used up, too old or never existed."""
+    """The link with that token, which is not used up by this; raises 404 if it is used up, too old or never existed."""
     link = services.store.people.find_link(token)
     if link is None:
         raise _void_link()

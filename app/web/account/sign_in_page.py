@@ -44,11 +44,12 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
 
 @router.post("/sign-in")
 async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Check e-mail and password, start a session, and go to the form's `next`; 422 with the form if they are wrong.
+    """Check e-mail and password, start a session, and redirect (303) to the form's `next`, if that is a path on this
+    site; 422 with the form if they are wrong. The audit log records both.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
-    account. After too many failures (see `_counted_as`), the right password still works, but later, and a wrong one
-    raises TooManyGuessesError. Raises PasswordsBusyError if too many wait.
+    account. After too many failures (see `_counted_as`), the right password still works, but only after waiting for a
+    slow turn, and a wrong one raises TooManyGuessesError. Raises PasswordsBusyError if too many wait.
     """
     email = form.single_line("email", MAX_EMAIL_INPUT)
     guesses = _counted_as(request, services, email)
@@ -87,10 +88,11 @@ def _verify_and_sign_in(
 
 
 def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple[Limit, str], ...]:
-    """The buckets, as limit and key, that a wrong password counts in, the one for slow turns first.
+    """The buckets, as (limit, key), that a wrong password counts in, the one whose key slow turns are spaced by first.
 
-    A browser that is known to the account has a single bucket; any other counts for the account from this network, for
-    the account, and for the network.
+    A browser that is known to the account has a single bucket, "known", with its random name as the key. Any other has
+    three, in this order: "guess" for the account (the address in lower case) from this network, "account" for the
+    account, and "sign-in" for the network.
     """
     account, network = email.lower(), client_network(request)
     if browser := known_browser(request, services.store, account):
@@ -99,7 +101,9 @@ def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple
 
 
 def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -> TooManyGuessesError | None:
-    """The error of the first bucket, given as limit and key, without a whole token; None if all have one."""
+    """The error of the first bucket, given as (limit, key), without a whole token left; None if all have one. The error
+    is returned, not raised, and no token is taken.
+    """
     try:
         for limit, key in guesses:
             services.limits.check(limit, key)
@@ -110,9 +114,10 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 
 @router.post("/sign-out")
 def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
-    """End this browser's session, or every session of its teacher if the form says `everywhere`.
+    """End this browser's session, or every session of its teacher if the form's `everywhere` is not empty; the audit
+    log records it, and the browser is told to delete its cookie and its cached pages.
 
-    Redirects to the sign-in page. If no teacher is signed in, only the cookie is deleted.
+    Redirects (303) to the sign-in page. If no teacher is signed in, only the cookie is deleted.
     """
     if teacher is None:
         response = RedirectResponse(url_for("show_sign_in"), 303)

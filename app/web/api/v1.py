@@ -299,10 +299,12 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 @router.post("/models", name="api_import_model")
 @in_threads("hub")
 def import_model(request: Request, services: ServicesDep, body: ImportRequest) -> ModelDetail:
-    """Import a config.json, or a model of the Hub by its name; the same config always gets the same key.
+    """Import a config.json, or a model of the Hub by its name; return the model's entry, the sources of its sizes and
+    the notes on its config. The same config always gets the same key.
 
-    Each request charges the network's storage budget first. 422 if both are given, or neither, and for a config that
-    cannot be read; else the status of the HubError.
+    Each request, even one that then fails, first charges the network's storage budget, which raises BudgetSpentError if
+    too little is left. 422 if both are given, or neither, and for a config that cannot be read; else the status of the
+    HubError.
     """
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
@@ -335,7 +337,7 @@ def show_shapes(
 
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
-    """Every worksheet of the library."""
+    """Every worksheet of the library, in its order, each with its default model (the key) and number of tokens."""
     variants = {key: services.library.variant(key) for key in services.library.worksheets}
     return [
         WorksheetEntry(key=key, title=each.title, model=each.model.key, topic=each.worksheet.topic, tokens=each.tokens)
@@ -365,10 +367,10 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
-    """Every misconception that sheets are diagnosed by, with its topics and its first hint.
+    """Every misconception that sheets are diagnosed by, with its topics and its level-1 hint (`nudge`).
 
     First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet. A key
-    that comes again adds its worksheet's topic to the first entry with it, whose hint stays.
+    that comes again adds its worksheet's topic, unless it is there, to the first entry with the key, whose hint stays.
     """
     say = services.library.wording.misconception
     entries = {
@@ -386,8 +388,9 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
     """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
 
-    The report has a `hint` of that level only if the request asks for one; it is null if all is right or nothing could
-    be read. It has `opened` only on a sheet with rows that no sheet shows before a check, if something could be read.
+    The report has a `hint` of the level that the request asks for, and no such field if it asks for none; the hint is
+    null if nothing is left to put right, nothing could be read, or the worksheet gives no hints. It has `opened`, the
+    rows that no sheet shows before a check, only if the sheet has such rows and something could be read.
     """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
@@ -401,10 +404,12 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
 
 
 def _requested_variant(services: Services, body: GradeRequest) -> Variant:
-    """The sheet to grade: that of a code; else a worksheet, drawn by a seed or with the model and tokens given.
+    """The sheet to grade: that of a code; else a worksheet with the model and tokens given, each by default the
+    worksheet's, or drawn by a seed, with the model if one is given.
 
     Raises 422 for contradictory fields (worksheet and code; code and seed, model or tokens; seed and tokens) and for
-    neither worksheet nor code, and WorksheetError for what does not exist.
+    neither worksheet nor code, WorksheetError for a code, worksheet or model that does not exist, and ConfigError for
+    an imported model whose stored config can no longer be read.
     """
     if (body.worksheet is None) == (body.code is None):
         raise HTTPException(422, _("Give either “worksheet” (its key) or “code” (of a sheet)."))
@@ -426,8 +431,9 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
 
     422 if it cannot be run, or if not exactly one of `model` and `config` is given; 404 for an unknown model; 429 if
-    the network has started too much within the hour; 503 if too many runs wait, in all or from this client, or the
-    process died; 504 if it took too long.
+    the network has started too much within the hour; 500 if the run raised an error; 503 if too many runs wait, in all
+    or from this client, if this one is still waiting after API_WAIT_LIMIT_S, or if the process died; 504 if it took too
+    long.
     """
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
@@ -455,8 +461,9 @@ def run_head_of_checkpoint(
 ) -> dict[str, Any]:
     """Run one head of real weights over a text, and report its tokens, shapes, stored tensors and attention weights.
 
-    Nothing of the text is kept. `weights` has a row for each query, with a number for each key; `strongest` the largest
-    of each row. 422 for a text, layer or head that cannot be used, and for unknown weights; else as for /forward.
+    Nothing of the text is kept. `weights` has a row for each query, with a number for each key; `strongest` has, for
+    each query, the five keys with the largest weights. 422 for a text, layer or head that cannot be used, and for
+    weights that this server does not offer; else as for /forward.
     """
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     try:
@@ -471,10 +478,11 @@ def run_head_of_checkpoint(
 def _answer(
     services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], needs: Mapping[str, Any]
 ) -> bytes:
-    """Queue a job, wait API_WAIT_LIMIT_S at most, and return its result; the job is deleted in any case.
+    """Queue a job, wait API_WAIT_LIMIT_S at most, and return its result; once queued, the job is deleted in any case.
 
-    `needs` are what it needs of a runner, for `Jobs.submit`. 503 if there is no room for it, or if it has not ended by
-    then; if it failed, the status that STATUS_OF_REASON has for its reason, else 503, with the job's sentence.
+    `needs` are what it needs of a runner, for `Jobs.submit`. Else an HTTPException: 503 if there is no room for the
+    job, or if it has not ended by then, with the sentence on why it waits; if it failed, the status that
+    STATUS_OF_REASON has for its reason, or 503 for any other reason, with the job's sentence.
     """
     try:
         job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
@@ -497,7 +505,9 @@ def _model_entry(model: Model) -> dict[str, Any]:
 
 
 def _model_detail(model: Model) -> ModelDetail:
-    """The entry of a model with where each of its sizes was read, and what was left out of its config."""
+    """The entry of a model, plus `readings`, which say for each size where it was read (symbol, value, field of the
+    config, rule), and `notes`, on what of its config was left out or taken as something else.
+    """
     readings = [
         ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=_rule(r, model.architecture.family))
         for r in model.architecture.size_sources

@@ -154,9 +154,11 @@ def _find_job(store: Store, job_id: int) -> Job:
 def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
     """The page as it is now; ages are measured by the database's clock, which set the times.
 
-    All jobs at work are listed, then the first MAX_WAITING_SHOWN that wait of each kind, or all with `shows_all`. Web
-    processes come after the other runners, both by name. A queue is served if a runner that is alive does its kind;
-    where jobs are left to runners, web processes serve none.
+    All jobs at work are listed, then, kind by kind, the first MAX_WAITING_SHOWN that wait, or all with `shows_all`; the
+    page also counts the open jobs that are not shown. There is a queue for each of LISTED_KINDS, empty ones included;
+    it is served if a runner that is alive does its kind, but where jobs are left to runners, web processes serve none.
+    Web processes come after the other runners, both by name. Then come the newest failed or lost jobs, the slowest
+    ones, and the number of endings of each sort.
     """
     store = services.store
     machines, runners = store.machines, store.jobs.runners()
@@ -187,9 +189,11 @@ def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, don
 
 
 def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> RunnerLine:
-    """A runner as the page shows it, with the jobs among `working` that it is at work on; ages are as of `at`.
+    """A runner as the page shows it, with kind and age of each job among `working` that it is at work on, and the ages
+    of its start and of its last sign of life; ages are as of `at`.
 
-    The device has its name before it, if it has one: 'NVIDIA H100 (cuda:0)'. Kinds are in the order of LISTED_KINDS.
+    The device has its name before it, if it has one: 'NVIDIA H100 (cuda:0)'. Kinds are in the order of LISTED_KINDS. A
+    runner with another JOB_FORM than this server's is outdated.
     """
     return RunnerLine(
         runner,
@@ -205,8 +209,9 @@ def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> 
 def _job_line(job: JobRecord, at: datetime) -> JobLine:
     """A job as the page shows it, as of `at`.
 
-    A job that waits has waited until then, one at work took until then. Percent are rounded down. The reason of a lost
-    job is "lost". A job that failed or was lost can be retried for JOB_RETENTION after its end.
+    A job that waits has waited until `at`, and one at work took until `at`; any other time is the one recorded. Percent
+    are of steps done, rounded down. The reason of a lost job is "lost", whatever is recorded. A job that failed or was
+    lost can be retried for JOB_RETENTION after its end.
     """
     waited, took = job.waited, job.took
     if job.is_working:
@@ -232,8 +237,9 @@ def _age(since: datetime | None, at: datetime) -> str:
 def _duration(length: timedelta, *, exact: bool = True) -> str:
     """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 10 min".
 
-    There are tenths of a second below ten seconds, and no seconds from an hour on. Without `exact`, there are no
-    tenths, and no seconds from ten minutes on: "12 min". A negative length counts as none.
+    It has tenths of a second below ten seconds, is rounded to whole seconds from there on, and drops the seconds from
+    an hour on. Without `exact`, there are no tenths, and the seconds are dropped from ten minutes on: "12 min". A
+    negative length counts as none: "0.0 s", or "0 s" without `exact`.
     """
     seconds = max(0.0, length.total_seconds())
     if exact and seconds < 9.95:

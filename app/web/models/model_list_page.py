@@ -98,11 +98,12 @@ def import_model(request: Request, services: ServicesDep, form: FormDep) -> Resp
 
 
 def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str], sort: str = "") -> ModelsPage:
-    """The page with every model of the library and the form as typed, without its file.
+    """The page with every model of the library (no imported ones) and the form as typed, without its file.
 
-    `problems` holds sentences by way of import: 'hub', 'file' or 'text'. `sort`, such as "d" or "parameters", puts the
-    largest number first; any other text keeps the library's order. Bars are logarithmic: 100 % for the most parameters,
-    and for the fewest, `least`, as long as log(2) is of log(2 · most / least).
+    `problems` holds sentences by way of import: 'hub', 'file' or 'text'; a way without one gets "". `sort`, such as "d"
+    or "parameters", puts the largest number first, and equal ones in the library's order; any other text keeps that
+    order and is dropped. Bars are logarithmic: 100 % for the most parameters, and for the fewest, `least`, as long as
+    log(2) is of log(2 · most / least). The Hub's host is empty on a server that imports nothing from the Hub.
     """
     lines = [_model_line(model) for model in services.library.models.values()]
     sort = sort if sort in lines[0].numbers else ""
@@ -124,7 +125,8 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
 
 
 def _model_line(model: Model) -> ModelLine:
-    """The line of a model: d, H, G, d_h, L and its parameters, as text and as numbers to sort by, without its bar.
+    """The line of a model: d, H, G, d_h and L, and its number of parameters, as text and as numbers to sort by
+    ("parameters" is the last of these), without its bar.
 
     A size that it does not have is a dash, and 0 as a number. For an encoder-decoder, L is '6 + 6' as text, the layers
     of the encoder and of the decoder, and their sum as a number.

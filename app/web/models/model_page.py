@@ -141,10 +141,11 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 
 def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
-    """The sizes in NINE, in this order, then the others that were read from the config, each with its source.
+    """The sizes in NINE, in this order, then the others that were read from the config, each with symbol, meaning,
+    value and source.
 
-    The source is the field of the config that states the size and, if none does, a sentence. A size in NINE that the
-    model lacks has a dash and a sentence on why.
+    The source is the field of the config that states the size, or, with an empty field, a sentence on why it has this
+    value though none states it. A size in NINE that the model lacks has a dash and a sentence on why.
     """
     readings = {reading.symbol: reading for reading in architecture.size_sources}
     sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.all_sizes}
@@ -158,7 +159,8 @@ def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
 
 
 def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
-    """Name and address of one sheet for each table that the library's worksheets give with this model, in its order.
+    """(name, address) of one sheet for each table that the library's worksheets give with this model, by the first
+    worksheet with that table in the library's order.
 
     Of the worksheets with the same table it is the one that fits the model best by `_misfit`, the first among equals.
     Its name is the topic's. Worksheets that cannot be made from this model are left out.
@@ -178,8 +180,9 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
     """How badly a sheet's worksheet fits its model: of two, the one with the smaller tuple fits better.
 
-    In order of weight: whether the worksheet has special conventions (symbols, tokens as columns, or G = H), was
-    written for another model, gives another table with that model, and was written for a model of another family.
+    In order of weight: whether the worksheet has special conventions (answers in symbols, tokens as columns, or G = H),
+    was written for another model, gives another table with the model it was written for, and was written for a model of
+    another family.
     """
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
@@ -191,10 +194,12 @@ def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
 
 
 def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
-    """The summands of the number of parameters in its order, each with its layers in words, its share and its buckets.
+    """The summands of the number of parameters in its order, each with its layers in words ("" outside the layers), its
+    share of the whole and its buckets.
 
-    A summand has room for a label in the bar if it is at least a fifth of the whole. A bucket counts in all layers of
-    its summand; its key begins with the summand's number, from 0. If there are several, sums in them have brackets.
+    A summand has room for a label in the bar if it is at least a fifth of the whole. The count and the share of a
+    bucket are those of all layers of its summand; its key is the summand's number, from 0, a hyphen and the bucket's
+    key. If the summand has several buckets, sums in them are in brackets.
     """
     for number, (part, group) in enumerate(zip(total.summands, parameter_bar(total), strict=True)):
         layers, buckets = part.layers or 1, len(part.buckets)
@@ -215,7 +220,10 @@ def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
 
 
 def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[LegendLine]:
-    """The buckets of all summands in the order of the bar; those with the same name are one line with their sum."""
+    """A line for each bucket of the summands, in the order of the bar, with its share of `whole`.
+
+    Buckets with the same name are one line, at the place of the first, with the share of their sum.
+    """
     pieces = [piece for summand in summands for piece in summand.pieces]
     for name in dict.fromkeys(piece.name for piece in pieces):
         alike = [piece for piece in pieces if piece.name == name]
@@ -228,7 +236,8 @@ def _share(count: int, total: int) -> str:
 
 
 def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:
-    """Every parameter tensor in the order of the model; one that several layers have comes once, with how many have it.
+    """Every parameter tensor in the order of the model, with its name, its axes and its number of entries; one that
+    several layers have comes once, with how many have it (the number of entries is that of one).
 
     The symbols and the shape are those of x·W, 'd × (H·d_h + G·d_h)', next to the shape as stored; a sum that is one of
     several axes has parentheses. It is `transposed` if the stored shape differs, in numbers or only in symbols.

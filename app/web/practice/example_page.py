@@ -31,9 +31,11 @@ def read_example_request(
     seed: str = "1",
     practice: bool = False,
 ) -> ExampleRequest:
-    """The example that an address asks for, of the sheet that `find_variant` finds, which raises for what is no sheet.
+    """The example that an address asks for, of the sheet that `find_variant` finds, which raises WorksheetError,
+    TokensError or TopicError for what is no sheet; an unknown kind or seed is not refused here.
 
-    With `practice`, its links say that the sheet was opened in a round of practice.
+    It has every model of the library to draw from, an address back to the sheet, and one for each kind and seed. With
+    `practice`, these say that the sheet was opened in a round of practice.
     """
     more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
@@ -65,9 +67,11 @@ def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
 
 @router.get("/sheet/another")
 def show_another(requested: ExampleRequestDep) -> Response:
-    """Redirect (303) to a random sheet of the same worksheet with other numbers, to be practised like any other.
+    """Redirect (303) to a random sheet that asks the same rows of the same worksheet with other numbers, to be
+    practised like any other.
 
-    404 if none of the library's models gives one.
+    The model may be another one of the library, the imported ones excluded. 404 if none of these models gives such a
+    sheet, and always for a worksheet about a program.
     """
     variant = requested.variant
     other = sibling(variant, requested.models, secrets.randbelow(MAX_EXAMPLE_SEED), variant.worksheet.answers)

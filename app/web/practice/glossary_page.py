@@ -47,7 +47,8 @@ class GlossaryPage:
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
     """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation.
 
-    The symbol of a term about a size is the size's; any other term has the letter of its entry, or none.
+    The symbol of a term about a size is the size's, with what it stands for, unless that is the term itself; any other
+    term has the letter of its entry, or "".
     """
     names, terms = wording.sheets["symbol-names"], []
     for key, entry in wording.glossary.items():

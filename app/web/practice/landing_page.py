@@ -72,7 +72,8 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
     """The landing page, with the numbers in the address drawn and the next box asked for; for htmx that part only.
 
     Nothing is stored. An address with a query, but none of QUESTIONS in it, redirects to /sheet with that query (308).
-    If practice is closed to this browser, there is nothing to try, and the list of models is empty.
+    The library's models are listed by name, whatever its case. If practice is closed to this browser, there is nothing
+    to try, and the list of models is empty.
     """
     typed = request.query_params
     if typed and not typed.keys() & QUESTIONS.keys():
@@ -85,11 +86,12 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
 
 
 def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Trial:
-    """The head with the QUESTIONS answered as typed, up to the first that is not right, which is the one asked.
+    """The head with the QUESTIONS answered as typed, up to the first that is not right, which is the one asked (None if
+    all are right). Texts for later questions are ignored; `answered` has the right ones, as typed.
 
     It is drawn with what was typed there, and with the right sizes of all matrices that are given by then; without a
     question left, the last drawing of the whole head. While somebody `is_typing`, the beginning of the right answer,
-    such as the 1 of 128, counts as nothing typed.
+    such as the 1 of 128, counts as nothing typed, but stays in the box.
     """
     answers, answered = dict[str, str](), dict[str, str]()
     for name, given in QUESTIONS.items():

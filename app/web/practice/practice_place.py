@@ -47,7 +47,9 @@ class PracticePlace:
 
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
-    """Where this browser practises: for a course of its student, if it does so (see `practising`), else on its own.
+    """Where this browser practises, with its library and record: for a course of its student, if it does so (see
+    `practising`), with the course's sheets and the student's record; else on its own, with all sheets and the record in
+    its cookie.
 
     It is on its own, too, if no level of practice is left with the sheets that the course practises.
     """

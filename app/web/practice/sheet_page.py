@@ -136,7 +136,8 @@ def show_sheet(
 
     `checked`, `hint` (a level) and `answers` show what the button of that name does: a form sent without script leads
     here. A sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds
-    the panel of practice. A choice that cannot be used gets the error's sentence and status, and other sheets to open.
+    the panel of practice. `scale` is that of the drawing. A worksheet, model or number of tokens that cannot be used
+    gets the error's sentence and status, and other sheets to open.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
@@ -157,9 +158,10 @@ def show_sheet(
 
 @router.get("/practice")
 def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
-    """The sheet that the record asks for, the first or the one that was left, with the panel of practice.
+    """The sheet that the record asks for, the first one or the one that was left, as this browser left it, with the
+    panel of practice.
 
-    The record is stored (see `PracticePlace.keep`).
+    The record is stored (see `PracticePlace.keep`), so that a new one keeps asking for the same sheet.
     """
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
@@ -181,10 +183,11 @@ def _open_sheet(
 ) -> Response:
     """The page of a sheet as this browser left it.
 
-    It has the marks of the last attempt; with `checked` or `hint`, and a draft, those of the draft, and with `hint` the
-    hint of that level. `answers` shows the answers after an attempt, else the advice to make one. With `checked` or a
-    hint, the first box to fix has the focus. For a browser that is no visitor yet, the form gets a new secret. `place`
-    is looked up for the panel of practice if None.
+    It has the marks of the last attempt, none before the first; with `checked` or `hint`, and a draft, those of the
+    draft instead, and with `hint` the hint of that level, if there is one to give. Nothing is stored. `answers` shows
+    the answers after an attempt, else the advice to make one. With `checked` or a hint, the first box to fix has the
+    focus. For a browser that is no visitor yet, the form gets a new secret. `place` is looked up for the panel of
+    practice if None.
     """
     variant = requested.variant
     draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
@@ -210,7 +213,9 @@ def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
-    """Redirect to the sheet with the code that was typed; a code of no sheet gets the form with a sentence (404)."""
+    """Redirect (303) to the sheet with the code that was typed, in any case and with or without hyphens, of a library
+    model or an imported one; a code of no sheet, or an empty one, gets the form with the code and a sentence (404).
+    """
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
@@ -237,9 +242,9 @@ def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respo
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Do what a check does, and show a hint of the level that the form asks for.
+    """Do what a check does, and show the marks and a hint of the level that the form asks for, if there is one to give.
 
-    Answers equal to those of the last attempt make no second one.
+    Answers equal to those of the last attempt make no second one, and neither do answers that hold nothing readable.
     """
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
@@ -249,9 +254,9 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 
 @router.post("/sheet/answers")
 def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the draft, and show the answers under the boxes with the marks of the last attempt.
+    """Save the draft, and show the right answers under the boxes with the marks of the last attempt, not of the draft.
 
-    Without an attempt, only the advice to make one is shown.
+    Without an attempt, the draft is saved, but only the advice to make one is shown.
     """
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
@@ -264,8 +269,9 @@ def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -
 def _respond(request: Request, services: Services, requested: SheetRequest, page: SheetPage) -> Response:
     """The sheet after a button was pressed, with the visitor's cookie: its form for htmx, else a redirect to the page.
 
-    The form has the panel of practice only if the sheet is all right. The redirect (303) leads to `_link_after`, which
-    says what was pressed, so that a reload shows the same and sends nothing again.
+    The form has the explanation of an earlier misconception if the sheet is done, and the panel of practice only if it
+    is all right. The redirect (303) leads to `_link_after`, which says what was pressed, so that a reload shows the
+    same and sends nothing again.
     """
     if is_htmx(request):
         page = _with_explanation(requested, page)
@@ -281,8 +287,9 @@ def _try_first() -> str:
 
 
 def _link_after(requested: SheetRequest, page: SheetPage) -> str:
-    """The address of the sheet as a button has left it: with the level of the hint shown, else asking for the answers
-    if they, or the advice to try first, are shown, else checked; with practice and the scale of drawings.
+    """The address of the sheet as a button has left it: "hint" with the level of the hint, if one is shown, else
+    "answers" if they, or the advice to try first, are shown, else "checked"; with "practice" in a round of practice,
+    and the "scale" of drawings unless it is the default, "root".
     """
     shown: dict[str, object] = {"checked": 1}
     if page.hint:
@@ -299,10 +306,11 @@ def _link_after(requested: SheetRequest, page: SheetPage) -> str:
 def _with_practice_panel(
     request: Request, services: Services, requested: SheetRequest, page: SheetPage, place: PracticePlace | None = None
 ) -> SheetPage:
-    """The page with the panel of practice, if the sheet belongs to a round of practice; `place` is looked up if None.
+    """The page with the panel of practice; unchanged if the sheet does not belong to a round of practice. `place` is
+    looked up if None.
 
-    A sheet that is all right counts there at once, if it `counts`; the stored record gets it when the next sheet is
-    asked for. The level that it has opened is named only on a page that shows the score.
+    In the panel, a sheet that is all right counts at once, if it `counts`; nothing is stored here: the stored record
+    gets it when the next sheet is asked for. The level that it has opened is named only on a page that shows the score.
     """
     variant = requested.variant
     if not page.practising:
@@ -318,9 +326,11 @@ def _with_practice_panel(
 
 
 def _with_explanation(requested: SheetRequest, page: SheetPage) -> SheetPage:
-    """The page with the latest explainable misconception in the visitor's attempts, if the sheet is done.
+    """The page with the explanation of the latest misconception in the visitor's attempts that has one, if the sheet is
+    done.
 
     It is done when all of it is right or its answers are shown. Only the last MAX_ATTEMPTS_EXPLAINED attempts count.
+    Otherwise, and without a visitor, the page comes back unchanged.
     """
     variant, report = requested.variant, page.report
     if requested.work is None or not (page.answers_shown or (report and report.complete)):
@@ -340,10 +350,11 @@ def _sheet_page(
 ) -> SheetPage:
     """The page of a sheet, with the marks in `report`, and the answers only if `answers_shown`.
 
-    A mark is shown only next to the text that it was given for, and the score only without a `notice`. A next hint is
-    offered until the answers are shown. Outside of a round of practice, a sheet that is all right leads to the next
-    worksheet, and it, or one whose answers are shown, to another like it. No other sheet is like one about a program
-    with a bug. The panel and the explanation of a misconception are added elsewhere.
+    A mark is shown only next to the text that it was given for, and the score only with a report and without a
+    `notice`. A next hint is offered until the answers are shown. Outside of a round of practice, a sheet that is all
+    right leads to the next worksheet, and it, or one whose answers are shown, to another like it. A sheet about a
+    program with a bug leads to no other like it, and to no worked example. The panel and the explanation of a
+    misconception are added elsewhere.
     """
     variant, answers, library = requested.variant, requested.answers, requested.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
@@ -392,9 +403,11 @@ def _sheet_page(
 
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
-    """The worksheet that follows on the way through the levels of practice; after the last one, practice itself.
+    """The link to the worksheet that follows on the way through the levels of practice, with its default model and
+    tokens; after the last one, to practice itself.
 
-    After a sheet in steps it is the whole head, of the same model with as many tokens.
+    After a sheet in steps it is the whole head (FIRST_WORKSHEET), of the same model with as many tokens. A part of a
+    worksheet counts as the whole one.
     """
     if in_steps(variant):
         whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
@@ -435,12 +448,12 @@ def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
 
 
 def _suggestions(library: Library, worksheet: str, model: str, tokens: int | None) -> Iterator[Suggestion]:
-    """What can be opened in place of a sheet that cannot be used, first of these that there is.
+    """What can be opened in place of a sheet that cannot be used, decided in this order.
 
-    For a part that a worksheet lacks, the whole worksheet; nothing for an unknown worksheet. If the model is not
-    refused for the worksheet, or the error proposed a length (`tokens`), the worksheet with that model, and with that
-    length or else the default. Else the worksheet with its default model and, if the library has `model`, that model's
-    page. A `model` of "" is the worksheet's.
+    For a part that a worksheet lacks, only the whole worksheet; nothing for an unknown worksheet. If the library has
+    the model, and it is not refused for the worksheet or the error proposed a length (`tokens`), only the worksheet
+    with that model, and with that length or else the default. Else the worksheet with its default model and, if the
+    library has `model`, that model's page. A `model` of "" is the worksheet's.
     """
     try:
         sheet = library.worksheet(worksheet)

@@ -66,9 +66,11 @@ class SheetRequest:
         return self.work is not None and self.work.last is not None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then.
+        """Do an action with what was sent, by the rules of practice, and store it; returns its outcome, and the sheet
+        as it is then.
 
         The texts are then those of the stored draft, which another tab may have changed, or the outcome's without one.
+        Only for a sheet from `posted_sheet` that has `work`; else AssertionError.
         """
         assert self.work is not None  # noqa: S101 - only a posted form leads here
         assert self.sent is not None  # noqa: S101
@@ -116,8 +118,9 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
-    """The library for a worksheet of this key: that of the course for which this browser practises, if the app's lacks
-    the worksheet and there is such a course; else the app's.
+    """The library for a worksheet of this key, or for a part of one: the app's if it has the worksheet; else that of
+    the course for which this browser practises; else, without such a course, the app's. Whether the worksheet is in it
+    is not checked.
 
     So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
     """

@@ -139,13 +139,14 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request, services: ServicesDep, form: FormDep, client: QueueClient, options: RunOptionsDep
 ) -> Response:
-    """Store the answers as an attempt, unless the last one has them, and queue a run with them; sets the visitor's
-    cookie.
+    """Store the answers as an attempt, unless the last one has them or none can be read, and queue a run with them;
+    sets the visitor's cookie.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since the run shows the answers; the
     response then says so. A run in the background gets 204 while many runs wait, and nothing is stored. The run counts
-    in what the network may store, one in the background only up to SHARE_OF_BACKGROUND of that. If the worksheet names
-    a sentence for a real head (see `choice_of_sheet`), that head is queued instead, but not in the background.
+    in what the network may store, one in the background only up to SHARE_OF_BACKGROUND of that; BudgetSpentError if too
+    little is left, though the attempt stays stored. If the worksheet names a sentence for a real head (see
+    `choice_of_sheet`), that head is queued instead, but not in the background.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -178,9 +179,10 @@ def start_class_run(
 
     While the activity accepts work, the answers are saved. 409 unless the student may run it now (see `may_run`): a run
     shows the answers. Without any readable answer now, and any earlier attempt, nothing is run, and the response says
-    so. A run in the background gets 204 while many runs wait, and nothing is saved. The run counts in what this student
-    may store, one in the background only up to SHARE_OF_BACKGROUND of that. If the worksheet names a sentence for a
-    real head, that head is queued instead, but not in the background, nor while practice is closed.
+    so. A run in the background gets 204 while many runs wait, before anything else is checked, and nothing is saved.
+    The run counts in what this student may store, one in the background only up to SHARE_OF_BACKGROUND of that;
+    BudgetSpentError if too little is left, though the answers stay saved. If the worksheet names a sentence for a real
+    head, that head is queued instead, but not in the background, nor while practice is closed.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -245,7 +247,9 @@ def show_agreement(services: ServicesDep, run_id: str) -> Response:
 
 @router.post("/runs/{run_id}/cancel", dependencies=[Depends(require_run)])
 def cancel_run(services: ServicesDep, run_id: str) -> Response:
-    """Cancel a run that waits or goes on, and show its page; a finished one stays as it is."""
+    """Cancel a run that waits or goes on, and redirect (303) to its page; a finished one stays as it is. 404 for an
+    unknown run.
+    """
     _run, job = _find_run(services, run_id)
     if job:
         services.jobs.rows.cancel(job)
@@ -281,9 +285,11 @@ def download_notebook(services: ServicesDep, run_id: str) -> Response:
 
 
 def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
-    """Start the real head that a worksheet names, and lead to its page with every stage open; 503 without room for it.
+    """Start the real head that a worksheet names, and lead to its page with every stage open. 503 without room for it,
+    for a client that has run too many, and if the server no longer offers the weights.
 
-    htmx is led there by a header. `options` are passed to `start_head`: `back`, and `visitor_id` or `student_id`.
+    htmx is led there by an HX-Redirect header (200), any other browser by a 303. `options` are passed to `start_head`:
+    `back`, and `visitor_id` or `student_id`.
     """
     try:
         job = start_head(services, client, choice, **options)
@@ -303,10 +309,12 @@ def _sheet_address(run: Run, variant: Variant) -> str:
 
 
 def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
-    """The page of a run: waiting while it has a `job`, or finished with a result or a problem.
+    """The page of a run: waiting while it has a `job`, or finished with a result or a problem. Rows, facts and remarks
+    are there only with a result.
 
     It asks for progress every LOOK_MS, and LOOK_MS_FOR_EACH_AHEAD more for each run that is ahead, but at least every
-    MOST_LOOK_MS. If `is_new`, it also asks after FIRST_LOOK_MS, since most runs take no longer.
+    MOST_LOOK_MS. If `is_new`, it also asks after FIRST_LOOK_MS, since most runs take no longer. A stalled job shows why
+    it waits.
 
     With a result, the program is cut at the nearest line above the first timed one that has no code, its heading, or at
     the timed one if there is none: the lines before the cut are `prepared`, the others `computed`.
@@ -359,8 +367,9 @@ def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment
     """A sentence that torch agrees with every answer, with the shape of the row "output" or, without one, of the last.
 
     The shape has tokens as rows, which is said if they are columns on the sheet. If torch contradicts the answer key,
-    the sentence says that instead. Otherwise it is empty without a result, and if an answer differs, is missing or
-    cannot be read. It waits while there is a `job`.
+    the sentence says that instead, whatever was answered. Otherwise it is empty without a result, and if any answer
+    differs, is missing or cannot be read. `waiting` says whether there is a `job`; `agrees`, whether torch agrees with
+    the answer key, not with the student.
     """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
@@ -379,7 +388,9 @@ def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment
 
 
 def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
-    """How many of the answers differ from what torch reports and in which rows, then how many could not be compared.
+    """Yield up to three sentences: that torch agrees with all compared answers, or with how many it disagrees and in
+    which rows (each once), or that there is none to compare; then how many answers could not be read, if any; then how
+    many boxes are empty, if any.
 
     Example: "PyTorch disagrees with 2 of your 13 answers: see Queries, Keys.", "1 box is empty."
     """
@@ -413,10 +424,11 @@ def _difference(result: HeadRun) -> str:
 
 
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
-    """Name and value of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
+    """(name, value) of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
     Time, peak and sums are left out if they were not measured. A time has three significant digits, or whole
-    milliseconds from 1,000 on: '5.25 ms', '1,070 ms'. The least and the largest sum are one number if they look alike.
+    milliseconds from 1,000 on: '5.25 ms', '1,070 ms'. The least and the largest sum have six decimals and are one
+    number if they look alike.
     """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype
@@ -453,10 +465,10 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
 
 
 def _remark_sentences(result: HeadRun) -> Iterator[str]:
-    """Sentences on a result: for one head, which query head ran and its key/value head; for the device "meta", that
-    nothing was computed; then one for each note.
+    """Sentences on a result: if one head ran, which query head and its key/value head, both from 0; for the device
+    "meta", that nothing was computed; then one for each note.
 
-    A note is a key of `note_sentences`, alone or with a detail, such as 'window:4096'.
+    A note is a key of `note_sentences`, alone or with a detail, such as 'window:4096'. KeyError for any other note.
     """
     if result.head is not None:
         heads = _("Query head {head} uses key/value head {kv_head}, both counted from 0.")
@@ -473,7 +485,9 @@ def _remark_sentences(result: HeadRun) -> Iterator[str]:
 
 
 def note_sentences() -> dict[str, str]:
-    """What is particular about a model's attention, by the keys of the notes of a run."""
+    """One sentence on what is particular about a model's attention, or about a run, by each key that a run's notes may
+    have; "{detail}" in it is the text after the note's colon.
+    """
     return {
         "keys-shared": _("Grouped-query attention: several query heads share one head’s keys and values."),
         "window": _(
@@ -511,8 +525,8 @@ def note_sentences() -> dict[str, str]:
 def _picture_text(result: HeadRun, variant: Variant) -> str:
     """What the picture of the attention weights shows, for its caption; empty without a picture.
 
-    For a layer it names the head, for a causal model it says why a corner is empty, and if a pixel is the mean of
-    several weights, how many.
+    For a layer it names the head, from 0; for a causal model it says why the upper triangle is empty, and if a pixel is
+    the mean of several weights, how many.
     """
     if not result.picture:
         return ""
@@ -534,7 +548,9 @@ def _picture_text(result: HeadRun, variant: Variant) -> str:
 
 
 def _bytes_text(count: int) -> str:
-    """A number of bytes in the largest of GB, MB and kB (powers of 1000) that it fills: '5.6 MB', '900 bytes'."""
+    """A number of bytes in the largest of GB, MB and kB (powers of 1000) that it fills, with one decimal, rounded: '5.6
+    MB', '12.0 kB'. Below 1000, whole bytes: '900 bytes'.
+    """
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.1f} {unit}"
@@ -549,9 +565,10 @@ def _is_busy(services: Services) -> bool:
 def _start(
     services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
-    """Store a new run and queue its job, in one transaction.
+    """Store a new run and queue its job, in one transaction; return both.
 
-    If the job is refused, the run is stored with a sentence as its problem, and the job is None.
+    If the job is refused, whatever the reason, the run is stored with a sentence that the server is busy as its
+    problem, and the job is None.
     """
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
@@ -575,7 +592,8 @@ def _respond(
     """The response that shows a new run: for htmx its fragment, or only whether it agrees if it is in the background;
     else a redirect (303) to its page.
 
-    If `run` is None, the page or fragment that says why there is none, with a link back to the sheet's address `link`.
+    If `run` is None, the page, or for htmx the fragment, that says why there is none (no readable answer), with a link
+    back to the sheet's address `link` and the status 200.
     """
     if run is None:
         page = NoRunPage(link)
@@ -590,8 +608,8 @@ def _respond(
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
     """The run with that id, and its job while that waits or is at work, else None; 404 for an unknown run.
 
-    A run whose job has ended without storing a result or a problem gets a problem, which is not stored: that it was
-    cancelled, the problem of the job, or that it was lost.
+    A run without a result or a problem whose job has ended or is gone gets a problem, which is not stored: that it was
+    cancelled, else the problem of the job, else that it was lost.
     """
     run, job = services.store.find_run(run_id), None
     if run and not run.finished:
@@ -609,9 +627,11 @@ def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
 
 
 def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
-    """Every row of the sheet, top to bottom, with what was typed in its blanks and the shape that torch reported.
+    """Every row of the sheet, top to bottom, with each of its blanks' text and result (see `_compare_field`) and the
+    whole shape that torch reported.
 
-    `shapes` are those of torch by the row's key, with tokens as rows whatever the sheet has.
+    `shapes` are those of torch by the row's key, with tokens as rows whatever the sheet has; KeyError if a row is
+    missing.
     """
     return tuple(
         ComparedRow(
@@ -622,7 +642,8 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank, and whether it is read as the number that torch reports: "same" or "differs".
+    """The text of a blank as typed, and whether its value is the number that torch reports for this side: "same" or
+    "differs". A formula is compared by its value.
 
     A text that cannot be read is "unreadable"; no text, or spaces alone, is "empty".
     """
@@ -635,9 +656,11 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
-    """A PNG with one pixel a weight: one grey, which shows on light and dark paper, its opacity the weight.
+    """A PNG with one pixel a weight, a row of `cells` for each row of pixels: one grey, which shows on light and dark
+    paper, its opacity the weight.
 
-    The opacity is the square root of the weight's share of the largest in its row; a row of zeros is transparent.
+    The opacity is the square root of the weight's share of the largest in its row, so that the largest is opaque; a row
+    of zeros is transparent.
     """
     image = Image.new("LA", (len(cells[0]), len(cells)))
     opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)

@@ -51,7 +51,8 @@ class ClosingNotice:
 
 
 def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
-    """Every sheet of the activity in order, with its link, title and state; a sheet that `progress` lacks is "new".
+    """Every sheet of the activity in order, with its link, title, state (see `_step_state`) and whether it is the one
+    on this page; a sheet that `progress` lacks is "new".
 
     `progress` is by sheet key; `current` is the number, from 1, of the sheet on this page, or 0 if it shows none.
     """
@@ -77,11 +78,12 @@ class NextStep:
 
 
 def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, current: int = 0) -> NextStep:
-    """The first sheet after the current one that is not handed in, then the first before it, then the exit ticket.
+    """The link to the first sheet after the current one that is not handed in, else to the first before it, else to the
+    exit ticket, else to the page with all of the student's work; with what the link says.
 
-    The exit ticket is left out if the activity has none or `ticket_in` is True. If nothing is left, the page with all
-    of the student's work. `current` is a number as for `activity_steps`; that sheet itself is never the next step,
-    but the exit ticket is, until it is in, on its own page, too.
+    The exit ticket is left out if the activity has none or `ticket_in` is True. `current` is a number as for
+    `activity_steps`; that sheet itself is never the next step, even if it is not handed in, but the exit ticket is,
+    until it is in, on its own page, too.
     """
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):
@@ -99,10 +101,11 @@ def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetP
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
     """When the activity closes for this student, extra time included, or what became of their work when it closed.
 
-    The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open".
-    `late_until` is empty unless the state is "late", and auto-submitted sheets are listed only if it is "closed". A
-    page asks again every _POLL_S, every _POLL_AT_THE_END_S within _END of the end, and never in a preview. `is_update`
-    says that the notice goes to a page that was opened before, which may hold something unsaved.
+    The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open", also
+    before it opens. `late_until` is empty unless the state is "late", and auto-submitted sheets are listed only if the
+    state is "closed". A page asks again every _POLL_S, every _POLL_AT_THE_END_S less than _END before or after the end,
+    and never (0) in a preview. `is_update` says that the notice goes to a page that was opened before, which may hold
+    something unsaved.
     """
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable
@@ -132,7 +135,9 @@ def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
 
 
 def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
-    """A moment on the date of `now`, in the time zone, as '10:50', any other as '3 April, 10:50'; empty for None."""
+    """A moment in the time zone: as '10:50' if it is on the same date there as `now`, else as '3 April, 10:50'; empty
+    for None.
+    """
     if moment is None:
         return ""
     zone = ZoneInfo(time_zone)
@@ -141,7 +146,9 @@ def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:
-    """A sheet's state: "new" for None, "handed-in" if any attempt was, else "checked" after an attempt, or "begun"."""
+    """A sheet's state: "new" for None, "handed-in" if any attempt was handed in, else "checked" if there is an attempt,
+    else "begun".
+    """
     if progress is None:
         return "new"
     if progress.handed_in:

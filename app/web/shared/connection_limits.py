@@ -26,9 +26,10 @@ class OncePerInterval(logging.Filter):
         self._passed_at = dict[str, float]()  # by the text before anything is put into it, so it stays small
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record passes: an error does, any other if none with its text passed in REPEAT_INTERVAL_S.
+        """Whether a record passes: one above WARNING always does, any other unless one with its text passed less than
+        REPEAT_INTERVAL_S ago. A record that is dropped does not start the interval again; an error does.
 
-        The text is that before anything is put into it.
+        The text is that before arguments are put into it.
         """
         now, text = time.monotonic(), str(record.msg)
         if record.levelno > logging.WARNING or now - self._passed_at.get(text, -REPEAT_INTERVAL_S) >= REPEAT_INTERVAL_S:
@@ -68,7 +69,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; warn, answer 431 and close if over MAX_BESIDE_BODY bytes of an unfinished request's head."""
+        """Parse what came; then, if a request is unfinished and more than MAX_BESIDE_BODY bytes of it came beside its
+        body, log a warning, answer 431 and close the connection.
+        """
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)

@@ -99,9 +99,10 @@ def register_exception_handlers(app: FastAPI) -> None:
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     """The sentence as {"detail": ...} below /api/, on the error page elsewhere, with the status and these headers.
 
-    The page has a link back (see `_came_from`), and the id of the request for a 500. For a GET or HEAD with a status of
-    429 or more it also has a link to try again; for any other method, unless htmx sent it, a note that the browser's
-    Back button brings back what was typed. A character that cannot be encoded becomes a question mark.
+    The page has a link back (see `_came_from`; "" for none), and for a 500 only the id of the request. For a GET or
+    HEAD with a status of 429 or more it also has a link to try again; for any other method, unless htmx sent it, a note
+    that the browser's Back button brings back what was typed. A character of the sentence that cannot be encoded
+    becomes a question mark.
     """
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
@@ -119,7 +120,8 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
 def _came_from(request: Request) -> str:
     """The path and query of the page that the Referer header names, which for a form is the page with the form.
 
-    "" without the header, for another site, and if the path is that of this request.
+    "" without the header, for another host (the port counts), and if the path is that of this request, whatever the
+    query.
     """
     referer = urlsplit(request.headers.get("referer", ""))
     if referer.netloc != request.headers.get("host") or referer.path == request.url.path:
@@ -133,7 +135,8 @@ async def _core_error(request: Request, error: Exception) -> Response:
 
 
 async def _http_exception(request: Request, error: HTTPException) -> Response:
-    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one.
+    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one, and any
+    other status keeps what it has.
 
     Instead, a GET that gets a 405, since only forms are sent to its address, is redirected to the page above (303),
     except below /api/ and for htmx.
@@ -148,8 +151,8 @@ async def _http_exception(request: Request, error: HTTPException) -> Response:
 
 
 def _wrong_method(request: Request) -> str:
-    """The sentence of a 405: to go back and use the form, or below /api/ the methods of all routes with this address,
-    in alphabetical order.
+    """The sentence of a 405, which names the method that was sent: to go back and use the form, or below /api/ the
+    methods that the routes with this address accept, in alphabetical order.
     """
     if not request.url.path.startswith("/api/"):
         problem = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
@@ -162,10 +165,11 @@ def _wrong_method(request: Request) -> str:
 
 
 async def _not_signed_in(request: Request, error: Exception) -> Response:
-    """Redirect a GET or HEAD to the sign-in form (303), which leads back to the page with its query; 401 for others.
+    """Redirect a GET or HEAD to the sign-in form (303), which leads back to the page with its query; 401 with a
+    sentence for other methods, and for any request of htmx.
 
-    An htmx request gets 401, too. Whatever a browser in the demonstration sent, it is redirected to the beginning of
-    the demonstration, since its day is over.
+    Before that, whatever a browser in the demonstration sent, it is redirected (303) to the beginning of the
+    demonstration, since its day is over.
     """
     if is_in_demonstration(request):
         return RedirectResponse(url_for("show_demonstration"), 303)
@@ -186,7 +190,7 @@ async def _too_many_guesses(request: Request, error: TooManyGuessesError) -> Res
 
 
 async def _budget_spent(request: Request, error: BudgetSpentError) -> Response:
-    """429 with the minutes to wait, rounded up, in words, and the seconds as Retry-After."""
+    """429 with a sentence that names the minutes to wait, rounded up, and the seconds as Retry-After."""
     minutes = -(-error.seconds // 60)
     sentence = ngettext(
         "A lot has been stored from here within an hour. Try again in {minutes} minute.",
@@ -203,7 +207,8 @@ async def _passwords_busy(request: Request, error: Exception) -> Response:
 
 
 async def _invalid_request(request: Request, error: RequestValidationError) -> Response:
-    """422 with the first invalid field and its problem: 'answers.keys.rows must be a text.'
+    """422 with the first invalid field and its problem: 'answers.keys.rows must be a text.' Other invalid fields are
+    not mentioned, and a problem of the whole body names the body.
 
     A body that is not JSON, or is sent with another content type, gets its own sentence instead.
     """
@@ -218,9 +223,11 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
 
 
 def problem_in_words(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number".
+    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number", with the
+    limit if it has one: "must be at most 8". No full stop.
 
-    `error` is one of the `errors()` of a ValidationError. An error whose type has no sentence here keeps pydantic's.
+    `error` is one of the `errors()` of a ValidationError. The message of a validator's ValueError is used as it is, and
+    an error whose type has no sentence here keeps pydantic's.
     """
     sentences = {
         "missing": _("is missing"),
@@ -243,11 +250,12 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
 
 
 async def _database_error(request: Request, error: Exception) -> Response:
-    """503 while the database cannot save (Retry-After: 30 s) or does not respond (2 s).
+    """503 while the database cannot save, being full or read-only (Retry-After: 30 s), or does not respond (2 s).
 
     A new row whose parent is gone is a 404 instead, and a page of the demonstration that would save something a 403
     that says so. Every other error is a bug: it is raised again, becomes a 500, and is logged with its traceback. Only
-    the failures that get a 503 are counted, and logged at most once in LOG_INTERVAL_S for each kind.
+    the failures that get a 503 are counted, each time, and logged at most once in LOG_INTERVAL_S for each kind, without
+    the error's text, which holds people's data.
     """
     if is_orphan(error):
         return _error_response(request, 404, _("This has been deleted in the meantime, so nothing can be added to it."))

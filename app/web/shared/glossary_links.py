@@ -44,7 +44,8 @@ class LinkedSheet:
 
 
 def linked_sheet(variant: Variant) -> LinkedSheet:
-    """A sheet's sentences and row names; the first mention of a glossary term, from top to bottom, links to it.
+    """A sheet's description, asides, task, assumptions and row names (by key) as escaped HTML; the first mention of a
+    glossary term in them, in this order, links to it.
 
     The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. The Tab key, which
     goes from box to box, skips links in names of rows. Nothing is linked if practice is closed to this browser.
