@@ -77,10 +77,12 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet, record it in the audit log, and go on editing it.
+    """Store a new worksheet of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
+    redirect to its editor.
 
-    422 with everything typed if a field cannot be used, or for remarks of the checker that the form has not shown yet.
-    With `arrange` in the form, the editor comes back after that change, and nothing is stored but an imported model.
+    The errors of `owner_of_new` for the course come first. With `arrange` in the form, the editor comes back after that
+    change, and nothing is stored but an imported model. 422 with everything typed if a field cannot be used, or for
+    remarks of the checker that matter and that the form has not shown yet.
     """
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
@@ -161,8 +163,8 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 def _form_texts(form: FormReader) -> EditorTexts:
     """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
 
-    Its `row`, `fact` and `models` list keys in order; of the rows, those in `asked` are asked, and of the facts, those
-    that are not in `stated` are hidden.
+    Its `row`, `fact` and `models` list keys in order, each once; the rows that are in `asked` are asked, and the facts
+    that are not in `stated` are hidden. For open questions and misconceptions see `_entries`.
     """
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
