@@ -222,10 +222,11 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: score, misconceptions by name, row states, `losses`, and earlier scores.
+    """One attempt as a column: score ('12.5 of 14'), misconceptions by name, the state of each row, `losses`, and
+    earlier scores.
 
-    `old_marks` are what it had before each regrade, oldest first, as in '12.5 of 14 until 3 April, 09:05', with the
-    time in `time_zone`.
+    `old_marks` are what it had before each regrade, oldest first, written as '12.5 of 14 until 3 April, 09:05', with
+    the time in `time_zone`.
     """
     before = tuple(
         _("{score:g} of {total} until {time}").format(
@@ -244,7 +245,7 @@ def _attempt_column(
 
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
-    """What the mistakes in an attempt cost, a sentence each, as in `AttemptColumn.losses`.
+    """A sentence for each mistake in an attempt that makes more than one box wrong but costs one.
 
     Empty if its stored marks are not what grading gives now, or if its sheet can no longer be made because its model is
     gone.
