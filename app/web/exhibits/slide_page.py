@@ -118,10 +118,10 @@ def take_product(request: Request, services: ServicesDep, form: FormDep) -> Resp
 def show_slide(request: Request, services: ServicesDep) -> Response:
     """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
 
-    With `typed` the lengths are those typed on the sheet, which the address holds, not the model's. If the address
-    names `rows`, the worksheet is changed by `_as_in_class`. A product that cannot be shown gets a sentence instead,
-    with 404 for an unknown worksheet, topic or product, and 200 for sides that are missing or do not fit; for the model
-    and the tokens the status is that of `requested_sheet`.
+    With `typed`, it has the lengths typed on a sheet, which are in the address, instead of the model's. If the address
+    names `rows`, the worksheet is first changed by `_as_in_class`. If a product cannot be shown, a sentence takes the
+    exhibit's place, with 404 for an unknown worksheet, topic or product, and 200 if sides are missing or do not fit;
+    for the model and the tokens, sentence and status are those of `requested_sheet`.
     """
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
@@ -153,10 +153,10 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
 def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[Worksheet, str]:
     """The worksheet to show, and "", or a sentence if the address asks for what does not exist.
 
-    A worksheet in numbers, or any on which something was `typed`, is shown itself. Otherwise it is the worksheet that
-    `worksheet_of_topic` finds for the topic of the worksheet with this key; for `topic`, if the library has no such
-    worksheet, as for one of a class; or, with neither key nor topic, for SLIDE_TOPIC. An unknown key without a topic,
-    and a topic without such a worksheet, give the worksheet of SLIDE_TOPIC with the sentence.
+    The worksheet with this `key` is shown itself if it is in numbers or something was `typed` on it; if it is another
+    one, the worksheet that `worksheet_of_topic` finds for its topic. If the library has no such key, as for a worksheet
+    of a class, `topic` counts instead, and with neither key nor topic SLIDE_TOPIC. An unknown key without a topic, and
+    a topic without a worksheet, give the worksheet of SLIDE_TOPIC with the sentence.
     """
     worksheet = None
     with suppress(WorksheetError):
@@ -195,9 +195,8 @@ def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
 
 
 def _has_products(library: Library, topic: str) -> bool:
-    """Whether a topic has products to slide, by its table for the default model and length of its worksheet.
-
-    That is the worksheet that `worksheet_of_topic` finds; False without one.
+    """Whether a topic has products to slide, judged by the worksheet that `worksheet_of_topic` finds, with its default
+    model and length; False without one.
     """
     worksheet = worksheet_of_topic(library, topic)
     if worksheet is None:
@@ -235,9 +234,10 @@ class _Slide:
 
     @cached_property
     def product(self) -> Product | None:
-        """The product that the address names; None if the topic lacks it.
+        """The product of the topic whose result is the address's `product`; None if the topic lacks it.
 
-        If it names none, the product whose result is the scores, else the topic's first; None if it has no product.
+        If the address names none, the product whose result is SLIDE_PRODUCT, the scores, else the topic's first; None
+        if the topic has no product.
         """
         by_result = {product.result: product for product in self.products}
         requested = self.wanted.get("product", "")
@@ -255,9 +255,10 @@ class _Slide:
 
     @cached_property
     def shapes(self) -> TypedShapes:
-        """The sheet with the true lengths of its model, or, if the address says `typed`, with those that were typed.
+        """The sheet with the lengths that are known: if the address says `typed`, those that were typed, else the true
+        ones of the model.
 
-        Typed lengths are completed by those that the sheet's text states (`with_facts`); unreadable texts are left out.
+        To typed lengths are added those that the sheet's text states (`with_facts`); unreadable texts are left out.
         """
         if not self.is_typed:
             shapes = TypedShapes.of(self.variant, {})
@@ -280,7 +281,12 @@ class _Slide:
 
     @cached_property
     def multiplied_shapes(self) -> TypedShapes | None:
-        """The shapes with the product multiplied; None without a product, or if the typed lengths fit no one head."""
+        """The shapes of the matrices that are multiplied: the sheet's, or those of one head if the product is sliced by
+        heads.
+
+        None without a product, or if typed widths can't be split into heads or give the operands different numbers of
+        them.
+        """
         try:
             return multiplied(self.shapes, self.product) if self.product else None
         except UnmultipliableError:
@@ -288,11 +294,11 @@ class _Slide:
 
     @property
     def problem(self) -> str:
-        """Why there is no exhibit, and what to do; "" if there is one.
+        """Why there is no exhibit, and what to do, as a sentence; "" if there is one.
 
         The first that applies: the topic has no product at all; it lacks the one that the address names; typed widths
         can't be split into equal numbers of heads; the sheet does not ask for some side; boxes are still to be filled
-        in. The last names the first two rows with such boxes.
+        in. The last names the first row with such boxes or, if there are more rows, the first two.
         """
         if self.exhibit:
             return ""
@@ -316,10 +322,11 @@ class _Slide:
 
     @cached_property
     def _rows_to_fill_in(self) -> list[str]:
-        """Keys of the rows to fill in so that every side of the product is known; [] if all boxes would not be enough.
+        """Keys of the rows with empty or unreadable boxes to fill in so that every side of the product is known, in the
+        sheet's order; [] if filling in all boxes would not be enough.
 
         These are the rows without which a side stays unknown even if all other boxes are filled in. If there is no such
-        row, since one of several would be enough, they are all rows with empty or unreadable boxes.
+        row, since one of several would be enough, they are all rows with such boxes.
         """
         key, variant = self.variant.problem.answers, self.variant
         empty = [blank for blank in variant.blanks if blank not in self._read]
@@ -337,10 +344,11 @@ class _Slide:
 
     @property
     def query(self) -> dict[str, str]:
-        """What the addresses of the exhibit's steps say besides the step.
+        """The query of the exhibit's steps, without the step.
 
-        That is the worksheet, if the lengths were typed or the address names it, else the topic; product, model and
-        tokens as they are shown; and, as the address has them, the parameters in `passed_on` and the typed boxes.
+        It has `worksheet` if lengths were typed or the address names one, else `topic`; product, model and tokens as
+        they are shown; the typed boxes; and, if the address has them, `typed`, `broken`, `practice`, `decoded`,
+        `activity`, `number`, `rows` and `simplified`.
         """
         query = {"topic": self.worksheet.topic}
         if self.is_typed or "worksheet" in self.wanted:
@@ -353,7 +361,9 @@ class _Slide:
 
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
-        """The menu of products: all of the topic, or with typed lengths those whose matrices are on the sheet."""
+        """The menu of products, each with its result's key, a text like "S = Q · Kᵀ" and whether it is the chosen one:
+        all of the topic, or with typed lengths those whose matrices are on the sheet.
+        """
         variant, choices = self.variant, list[SlideChoice]()
         for each in products_on(variant) if self.is_typed else self.products:
             text = f"{variant.letters[each.result]} = {write_formula(variant, each.result)}"
@@ -388,7 +398,8 @@ def _practice_address(variant: Variant, *, practising: bool) -> str:
 
 
 def _take_over(slide: _Slide) -> TakeOver | None:
-    """The form that puts the result's shape into its boxes on the student's sheet, of a class or of practice.
+    """The form that puts the result's shape into its boxes on the student's sheet, of a class or of practice, and the
+    button's text with that shape.
 
     It saves these boxes alone, as edits of a tab with a random name. None if there is no shape to put there (see
     `_result_boxes`), or if the sheet lacks one of the boxes.

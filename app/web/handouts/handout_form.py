@@ -74,9 +74,9 @@ class HandoutForm(BaseModel):
     def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
         """The options that the texts mean; raises HandoutError about the first that cannot be used.
 
-        `tickets` are the keys of the exit tickets that the back may have. Empty lengths mean the worksheet's defaults,
-        and are None; so are all lengths with `variants`. An empty seed is 0. Whether worksheet and model exist is not
-        checked.
+        `tickets` are the keys of the exit tickets that the back may have; another `back` is refused. Empty lengths mean
+        the worksheet's defaults, and are None; so is every length if there are `variants`. An empty seed is 0. Whether
+        worksheet and model exist is not checked here.
         """
         variants = bool(self.variants)
         choices: dict[str, Any] = {name: getattr(self, name) for name in ("layout", "paper", "key", "figures")}
@@ -99,8 +99,8 @@ class HandoutForm(BaseModel):
 def handout_base_url(request: Request, settings: Settings) -> str:
     """The address at which students reach the app, for links and QR codes on paper; "" if none would work for them.
 
-    It is the public URL that was set, else scheme and host of this request, unless that host is this machine alone or
-    has characters that a host cannot have. It is "" if practice is closed.
+    It is the public URL in the settings, else scheme and host of this request. It is "" if practice is closed, and,
+    without a public URL, if that host is this machine alone or has characters that a host cannot have.
     """
     if not settings.practice:
         return ""

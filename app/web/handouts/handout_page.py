@@ -96,9 +96,10 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 @router.get("/handout/pages/{page}.svg")
 @in_threads("print")
 def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
-    """Send page `page` of the preview, from 1, as SVG; 404 if there are fewer pages.
+    """Page `page` of the preview, from 1, as SVG; 404 if there are fewer pages.
 
-    The query has the options; one that cannot be used is an error page. Browsers may cache the page for ten minutes.
+    The query has the options; if one cannot be used, the answer is an error page. Browsers may cache the picture for
+    ten minutes.
     """
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pages = services.printer.preview(library, options, handout_base_url(request, services.settings), client)
@@ -131,8 +132,9 @@ def print_for_class_list(
     """Start a print job for a class list, or for many sheets without names, and redirect to its page.
 
     The names are those of the file, else those typed, one sheet each; without any, there are as many sheets as the
-    options say. What cannot be used, and more than MAX_DOWNLOAD_SHEETS without signing in, is shown next to the names,
-    with the status of that error and everything typed still there. If too many print jobs wait, it is an error page.
+    options say. For options or names that cannot be used, and for more than MAX_DOWNLOAD_SHEETS sheets without signing
+    in, the form comes back as typed, with the error's sentence next to the names and its status. If too many print jobs
+    wait, it is an error page.
     """
     typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
@@ -158,9 +160,11 @@ def _options_and_library(services: Services, form: HandoutForm) -> tuple[Handout
 def _handout_page(
     request: Request, services: Services, form: HandoutForm, teacher: Teacher | None, client: Client
 ) -> tuple[HandoutPage, int]:
-    """The page with its preview, and 200; if an option cannot be used, with a sentence in its place and its status.
+    """The page with its preview, and 200; if an option cannot be used, the page with a sentence instead of the preview,
+    the name of the field, and the error's status.
 
-    More than MAX_DOWNLOAD_SHEETS sheets cannot be downloaded at once, and need an account if `teacher` is None.
+    More than MAX_DOWNLOAD_SHEETS sheets cannot be downloaded at once, and need an account if `teacher` is None. If a
+    number of tokens was typed, a remark says if it is more than the model takes.
     """
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
@@ -200,10 +204,10 @@ def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
 
 
 def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Worksheet, ...]]:
-    """The worksheets by the name of their topic, topics in the order in which they are taught.
+    """The library's worksheets by the name of their topic, topics in the order in which they are taught.
 
-    If `chosen` is the key of a part of a worksheet, as practice deals it, that part comes after the whole one. A key
-    that the library lacks adds nothing.
+    If `chosen` is the key of a part of a worksheet, as practice deals it, that part is added after the whole worksheet.
+    A key that the library lacks adds nothing.
     """
     worksheets = list(library.worksheets.values())
     with suppress(WorksheetError):

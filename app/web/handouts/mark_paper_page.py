@@ -42,9 +42,9 @@ class MarkPaperPage:
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """Show the form for a code or, once the code opens a sheet, the form for its lines.
+    """The form for a code or, for a code that opens a sheet, the form for the lines of papers.
 
-    404 with the form, the code, cut to MAX_SHOWN_CODE_LENGTH, and a sentence for a code that opens none.
+    404 with the form for the code, the code itself, cut to MAX_SHOWN_CODE_LENGTH, and a sentence if it opens none.
     """
     page, status = MarkPaperPage(), 200
     if code.strip():
@@ -57,10 +57,10 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 
 @router.post("/marking")
 def show_marks(services: ServicesDep, form: FormDep) -> Response:
-    """Show the form with what was typed, and the marks of every line below it; nothing is stored.
+    """The form with what was typed, and the marks of every line below it; nothing is stored, and nobody need sign in.
 
-    422 with the form and a sentence about the first line that cannot be used; an error page with 404 for a code that
-    opens no sheet.
+    422 with the form, a sentence about the first line that cannot be used, and no marks; an error page with 404 for a
+    code that opens no sheet.
     """
     page = replace(_mark_paper_page(services, form.raw("code")), typed=form.raw("typed", MAX_PAPER))
     assert page.variant is not None  # noqa: S101 - a code that opens no sheet has raised
@@ -73,9 +73,9 @@ def show_marks(services: ServicesDep, form: FormDep) -> Response:
 
 @router.post("/marking.csv")
 def export_marked_papers(services: ServicesDep, form: FormDep) -> Response:
-    """Send the marks of every line as CSV for a spreadsheet, named after the sheet's code.
+    """The marks of every line as a CSV file with a byte order mark, named after the sheet's code.
 
-    An error page with 422 for a line that cannot be used, and with 404 for a code that opens no sheet.
+    An error page with 422 if any line cannot be used, and with 404 for a code that opens no sheet.
     """
     variant = variant_from_code(services.library, services.store, form.raw("code"))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}

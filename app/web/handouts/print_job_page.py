@@ -36,7 +36,9 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Send the PDF of a handout; redirect to its page if there is none, yet or at all. 404 as for `_find_job`."""
+    """The PDF of a handout; a redirect to its page if it is not ready, cancelled, lost or failed. 404 as from
+    `_find_job`.
+    """
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)

@@ -91,9 +91,10 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
     """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
 
     `skip` lists the stages that were skipped, separated by commas, "all" for every one. `hint` is the level of a hint
-    for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Where there is no
-    result yet, the page asks again the later, the more heads are ahead, and a browser without script every two seconds.
-    A browser without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for an unknown key.
+    for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Before there is a
+    result, the page asks again later, the more heads are ahead, up to ASKS_AT_MOST_MS; without script, the browser does
+    every two seconds. A run that was cancelled, lost or failed has a sentence. Once there is a result, a browser
+    without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for an unknown key.
     """
     job, skipped, token = find_head_job(services, key), _skipped(skip), request.cookies.get(VISITOR_COOKIE, "")
     if job.ending == "ready":
@@ -119,7 +120,8 @@ def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: 
 
     htmx gets the stages as they are now; other browsers are redirected (303) to the head's page, with skipped stages
     and hint in its address. 404 for a head without a result, and for a stage that it doesn't have or that has no boxes.
-    An attempt counts in what the network may store, and sets the visitor's cookie.
+    Checking charges the network's storage budget, and sets the visitor's cookie, even if `_store_answers` adds no
+    attempt.
     """
     _job, real_head = find_head(services, key)
     of_stage = next((each for each in _stages(services, real_head) if each.key == stage and each.variant), None)
@@ -161,8 +163,9 @@ def delete_head(services: ServicesDep, key: str) -> Response:
 def _store_answers(request: Request, services: Services, form: FormDep, stage: HeadStage, token: str) -> Visitor:
     """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return the visitor.
 
-    Nothing is added if no answer can be read, or if the answers are those of the last attempt. A token that belongs to
-    nobody makes a new visitor, from the form's secret. Raises BudgetSpentError.
+    No attempt is added if no answer can be read, or if the answers are those of the last attempt. A token that belongs
+    to nobody makes a new visitor, from the form's secret. The storage budget is charged first: raises BudgetSpentError
+    if too little is left.
     """
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
@@ -187,10 +190,11 @@ def _page(
     hint: HintLevel | None = None,
     is_checked: bool = False,
 ) -> HeadPage:
-    """The page of a head that has run, for the visitor with this token.
+    """The page of a head that has run, for the visitor with this token: its stages, picture and facts about the run.
 
-    `query` is what the picture reads of the address; the picture shows only what stages that are open let it show.
-    `hint` and `is_checked` concern the stage that is asked: see `stage_views`. 404 for a head without a result.
+    `query` is what the picture reads of the address; the picture shows only what the open stages allow, and is None if
+    they allow nothing. `hint` and `is_checked` concern the stage that is asked: see `stage_views`. 404 for a head
+    without a result.
     """
     job, real_head = find_head(services, key)
     stages, wording = _stages(services, real_head), services.library.wording
@@ -248,7 +252,9 @@ def _quantized_sentence(real_head: RealHead) -> str:
 
 
 def _scale_sentence(real_head: RealHead) -> str:
-    """How this model scales a score: divided by √d_h, multiplied by a factor, each with its value, or not at all."""
+    """How this model scales a score: divided by √d_h, with d_h and the root's value, multiplied by a factor, with its
+    value, or not at all. Values have four significant digits.
+    """
     architecture = real_head.architecture
     scale, d_h = architecture.score_scale, architecture.d_h
     if scale.kind == "inverse-sqrt":

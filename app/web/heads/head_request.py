@@ -47,10 +47,11 @@ class HeadChoice:
 
 
 def choice_of_sheet(services: Services, variant: Variant) -> HeadChoice | None:
-    """The head that a worksheet with a sentence names; None if it names none or this server doesn't have its weights.
+    """The head that a worksheet with a sentence names, with its number of tokens, which the run must confirm; None if
+    it names none or this server doesn't offer its weights.
 
-    None, too, for a sheet with another model or number of tokens than the sentence has, and for weights that lack the
-    layer or head.
+    None, too, if the sheet is shown with another model or number of tokens than the worksheet's default, and for
+    weights that lack the layer or head.
     """
     sheet = variant.worksheet
     if not sheet.sentence or (variant.model.key, variant.tokens) != (sheet.model, sheet.tokens):
@@ -72,10 +73,10 @@ def start_head(
 ) -> Job:
     """Queue a head and return its job without waiting for it.
 
-    `back` is the address of the page that it was started from. The job is deleted with the visitor or student. It
-    states its weights, also where this process does jobs itself, since a runner may be there before servers leave jobs
-    to it. Raises HeadNotRun if too many heads wait, in all or of this client, if this client has queued too many within
-    an hour, and if the server does not offer the weights. Layer and head are not checked here.
+    `back` is the address of the page that it was started from. The job is deleted with the visitor or student. It names
+    its weights even where this process does jobs itself, since a runner may be there before servers leave jobs to it.
+    Raises HeadNotRun: "refused" if the server does not offer the weights, "busy" if too many heads wait, in all or of
+    this client, or if this client has queued too many within an hour. Layer and head are not checked here.
     """
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
@@ -93,9 +94,11 @@ def start_head(
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:
-    """The result of a queued head as bytes; raises ValueError, whose text the page shows, if it cannot be run.
+    """The result of a queued head as the bytes that `RealHead.from_bytes` reads; raises ValueError, whose text the page
+    shows, if it cannot be run.
 
-    That includes a sentence whose number of tokens is not the one that its worksheet says.
+    That includes a sentence whose number of tokens is not the one that its worksheet says; a head that was chosen on
+    the form has no such number.
     """
     choice = HeadChoice(**task.arguments)
     source = find_checkpoint(services, choice.checkpoint).source
@@ -113,7 +116,8 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
     """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed.
 
-    A server that leaves heads to runners offers what living runners have instead, each key once, without a source.
+    A server that leaves heads to runners offers instead what living runners have, each key once, with an empty
+    `source`. If two runners have the same key, the last one's entry is taken.
     """
     if not services.settings.runners:
         return listed_checkpoints(services.settings.weight_folders)

@@ -50,7 +50,7 @@ def show_picture_row(request: Request, services: ServicesDep, key: str, row: int
 
 @router.get("/heads/{key}/numbers.npz")
 def download_head_numbers(services: ServicesDep, key: str) -> Response:
-    """All numbers of the head and its tokens, as an npz file for numpy; 404 for a head without a result."""
+    """All arrays of the head and its tokens, as an npz file for NumPy to download; 404 for a head without a result."""
     _job, real_head = find_head(services, key)
     file = io.BytesIO()
     save_npz(real_head, file)

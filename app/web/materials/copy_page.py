@@ -113,10 +113,12 @@ def copy_shared(
 
 
 def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
-    """The library's `ticket` in `values`, else its `worksheet` with the `model`, `tokens` and `decoded` tokens.
+    """What is copied of the library: the ticket with the key `ticket` in `values`, or without such a ticket the
+    `worksheet`, as shown with the `model`, `tokens` and `decoded` tokens in `values`.
 
-    A model or length that is empty, or a length that is no number, is the worksheet's default. 404, with a sentence,
-    for no such worksheet, and for a model or length that it cannot have.
+    A model or length that is empty, or a length that is no number or above MAX_TYPED_TOKENS, is the worksheet's
+    default. 404, with a sentence, for an unknown worksheet, and for a model or length that it cannot have. The form
+    sends along the ticket's key, or every field of `values` that is not empty.
     """
     address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
     if ticket := services.tickets.get(values.get("ticket", "")):
@@ -139,10 +141,10 @@ def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], orig
 def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
-    """Add a copy to the course in the form's `into`, or to the teacher's materials if that is empty.
+    """Add a copy of the original's settings, with the form's `title`, to the course whose id is in the form's `into`,
+    or to the teacher's materials if that is empty; record it in the audit log, and redirect to its editor.
 
-    It has the original's settings and the form's `title`. Records it in the audit log, and opens its editor. 404 for a
-    course that the teacher may not change, then 422 with the form for an empty title.
+    404 for a course that is not among `courses`, then 422 with the form for an empty title.
     """
     title, into = form.single_line("title"), form.single_line("into")
     owner = next((course for course in courses if str(course.id) == into), None) if into else teacher

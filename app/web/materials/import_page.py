@@ -45,7 +45,8 @@ def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
 
 @router.post("/worksheets/import")
 def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Add the material in the uploaded file, else in the form's `text`, record it in the audit log, and go to it.
+    """Add the material in the uploaded file, or without one in the form's `text`, record it in the audit log, and
+    redirect to its page.
 
     It may name imported models. It belongs to the course in the form's `into`, or to the teacher if that is empty; 404
     for a course that the teacher may not change. 422 with the text and the first MAX_SHOWN_PROBLEMS problems if it is

@@ -38,10 +38,11 @@ class MaterialQuery:
     kind: str = ""
 
     def finds(self, line: MaterialLine) -> bool:
-        """Whether a line has the topic, the model and the kind, as far as the query gives them, and all of its words.
+        """Whether a line has the query's topic, model and kind, as far as these are given, and contains all of its
+        words.
 
-        A worksheet has its default model and those to draw from. A word may be in the title, the topic's name or the
-        default model's, also as a part of a longer one; case is ignored.
+        The model may be the worksheet's default one or one of those to draw from. A word may be in the title, the
+        topic's name or the default model's name, also as a part of a longer word; case is ignored.
         """
         text = f"{line.title} {line.topic_name} {line.model_name}".casefold()
         return (
@@ -114,10 +115,12 @@ class MaterialListPage:
 
 @router.get("/worksheets")
 def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -> Response:
-    """The list, filtered by the query's `words`, `topic`, `model` and `kind`, at its `page`.
+    """One `page` of the materials that the teacher can read and of the library's, in groups, filtered by the query's
+    `words`, `topic`, `model` and `kind`.
 
-    `done` "removed" adds a sentence. Whatever the filter, its menu has the default models of
-    all worksheets, and what the teacher has removed is listed apart.
+    A page has PAGE_LENGTH lines. Groups without lines are shown only on the first page of the unfiltered list. Whatever
+    the filter, the menu of models has the default models of all usable worksheets in the list, by name, and the removed
+    materials that the teacher can put back are listed apart. `done` "removed" adds a sentence.
     """
     values = request.query_params
     query = MaterialQuery(
@@ -144,9 +147,12 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
 
 
 def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, TaughtCourse]) -> Iterator[MaterialLine]:
-    """A line for each material that the teacher can read, then for each of the library's, whatever is searched for.
+    """A line for each material that the teacher can read, then for each of the library's; the query does not filter
+    them.
 
-    The teacher's come first, then each course's in the order of `taught`; of the library, worksheets before tickets.
+    The teacher's come first, then each course's in the order of `taught`, each group by title; of the library,
+    worksheets before tickets. The teacher's can be edited, a course's if its `TaughtCourse.can_edit` says so, the
+    library's never.
     """
     library, materials = services.library, services.store.materials.readable_by(teacher)
     usable = with_materials(library, {}, services.store, materials)
@@ -162,10 +168,11 @@ def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, Taught
 
 
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:
-    """The line of a stored material; without topic and model for a ticket, and for a worksheet that cannot be used.
+    """The line of a stored material; without topic and models for a ticket, and for a worksheet that cannot be used.
 
-    A worksheet can be used if `library`, which has those that teachers wrote, has it. The size of a worksheet is its
-    number of tokens, that of a ticket its number of questions, or "" if its settings have no list of them.
+    A worksheet can be used if `library`, which has those that teachers wrote, has its key; its size is then the number
+    of its tokens, else "". The size of a ticket is the number of its questions, or "" if its settings have no list of
+    them.
     """
     about: dict[str, Any] = {"material": material, "can_edit": can_edit, "problem": problem}
     if sheet := library.worksheets.get(material.key):
@@ -176,7 +183,10 @@ def _own_line(library: Library, group: str, material: Material, can_edit: bool, 
 
 
 def _sheet_line(library: Library, group: str, sheet: Worksheet, **about: Any) -> MaterialLine:
-    """The line of a worksheet that the library has, with its models."""
+    """The line of a usable worksheet: key, title, topic and its name, the keys of its models (the default, then those
+    to draw from), the default's name, and the number of tokens in words ("12 tokens"). `about` gives the line's other
+    fields.
+    """
     return MaterialLine(
         group,
         sheet.key,
@@ -198,9 +208,10 @@ def _questions(count: int) -> str:
 def _groups(
     library: Library, lines: Iterable[MaterialLine], taught: Mapping[str, TaughtCourse], *, is_whole: bool
 ) -> tuple[MaterialGroup, ...]:
-    """The lines in their groups, in order: mine, each course's, the library's.
+    """The lines in their groups: mine, each course's in the order of `taught`, the library's, which also lists its
+    topics.
 
-    A group without lines is shown only if `is_whole`, and never for the library or an archived course.
+    A group without lines is left out unless `is_whole`; without lines, the library and archived courses always are.
     """
     names = {"mine": _("Mine"), **{key: each.course.title for key, each in taught.items()}, "library": _("Library")}
     by_group: dict[str, list[MaterialLine]] = {key: [] for key in names}

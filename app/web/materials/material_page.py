@@ -114,11 +114,13 @@ class SharedMaterialPage:
 def show_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, courses: EditableCourses, done: str = ""
 ) -> Response:
-    """A material as students would see it, a page of its versions, and what the teacher can do with it.
+    """A material as students would see it, a page of its versions with their changes, newest first, and what the
+    teacher can do with it.
 
-    `done` chooses the sentence about what was just done. Its link is shown if the browser still holds the cookie of a
-    link just made and the teacher may edit. Courses to move it to are offered only for a material of no course. Times
-    are in the course's time zone, else in UTC.
+    `done` chooses the sentence about what was just done. The address that shares it is shown to a teacher who may edit,
+    while the browser still has the cookie that `share_material` set for it. Courses to move it to are offered only for
+    a material of no course. Times are in the course's time zone, else in UTC. A material that cannot be used has the
+    reason instead of its content.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -171,7 +173,7 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
 def print_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
 ) -> Response:
-    """The newest version of a worksheet as PDF: two half-sheets on a page, and the key.
+    """The newest version of a worksheet as PDF, named after its title: two half-sheets on a page, and the key.
 
     404 for a ticket, and for a worksheet that cannot be used. `paper` is the size of the page.
     """
@@ -186,10 +188,12 @@ def print_material(
 
 @router.post("/worksheets/{material_id:int}/restore")
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
-    """Save an older `version` again as the newest, and record it in the audit log; 404 if there is none.
+    """Save the settings of the form's `version` again as the newest version, and record that with the number in the
+    audit log.
 
-    Goes back to the page, which confirms it, unless somebody saved another version in the meantime: then nothing is
-    stored.
+    404 if there is no such version. Redirects to the material's page, which confirms it, except if the material was
+    saved or removed since it was read here: then nothing is stored or recorded. If the newest version has these
+    settings already, it is recorded and confirmed without a new version.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     with store.transaction():
@@ -269,7 +273,9 @@ def _back(access: MaterialAccess, done: str) -> Response:
 
 
 def _content(services: Services, material: Material) -> MaterialContent:
-    """What students would see of the newest version: ticket, or sheet with empty rows, or why it cannot be used."""
+    """What students would see of the newest version: the ticket, or the sheet with empty rows and its open questions,
+    which cannot be answered; or the reason alone why the material cannot be used.
+    """
     materials = with_materials(services.library, {}, services.store, [material])
     if material.id in materials.unusable:
         return MaterialContent(problem=materials.unusable[material.id])
@@ -280,9 +286,11 @@ def _content(services: Services, material: Material) -> MaterialContent:
 
 
 def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[VersionLine]:
-    """The first `count` of `versions`, newest first, each with the lines added or removed since the next older one.
+    """The first `count` of `versions`, which come newest first, each with the lines of TOML added or removed since the
+    next older one, and how many they are.
 
-    The last of `versions` counts as unchanged. Only the first MAX_CHANGED_LINES lines are kept, but all are counted.
+    All are counted, but only the first MAX_CHANGED_LINES are kept. The last of `versions` has no older one and no
+    changes.
     """
     texts = [write_toml(version.content) for version in versions]
     for version, text, before in zip(versions[:count], texts, [*texts[1:], texts[-1]], strict=False):
@@ -308,7 +316,9 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
-    """Each line with how many equal lines come before it."""
+    """Each line with how many lines before it are equal to it, from 0: ["a", "b", "a"] gives ("a", 0), ("b", 0), ("a",
+    1).
+    """
     counted, numbered = dict[str, int](), list[tuple[str, int]]()
     for line in lines:
         before = counted.get(line, 0)

@@ -94,7 +94,11 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket, record it in the audit log, and go on editing it; 422 as typed if a field cannot be used."""
+    """Store a new ticket of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
+    redirect to its editor.
+
+    The errors of `owner_of_new` for the course come first; then 422 with everything typed if a field cannot be used.
+    """
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
@@ -120,11 +124,13 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, and go on editing; 422 as typed if a field cannot be used.
+    """Save what was typed as a new version, record it in the audit log, and go on editing; 422 as typed if a field
+    cannot be used, 404 for a worksheet.
 
-    It is recorded in the audit log. 409 if somebody removed the ticket, or saved a version other than the one opened
-    and what was typed, unless the form's `overwrite` is that version's number: nothing is stored, and the page says so.
-    404 for a worksheet.
+    The form's `version` is the one that was opened. 409, with nothing stored and the reason on the page, if the ticket
+    was removed, or if its newest version is another one; the form's `overwrite` with the newest version's number
+    replaces that all the same. If the newest version has these settings already, nothing is stored, and the save counts
+    as done.
     """
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
@@ -143,9 +149,10 @@ def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) ->
 
 @router.post("/tickets/preview")
 def preview_ticket_form(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """The editor as typed, after what the button in the form's `arrange` asks for, with its preview; nothing is saved.
+    """The editor with its preview, as typed, after the change that the form's `arrange` names: see `arranged_ticket`.
 
-    The form's `material` and `version` are not checked; its `course` is, as by `owner_of_new`.
+    Nothing is saved, and fields are not refused. The form's `material` and `version` are passed on unchecked, 0 if no
+    number; its `course` is checked, with the errors of `owner_of_new`.
     """
     texts, focus = arranged_ticket(_form_texts(form), form.raw("arrange"))
     owner = owner_of_new(services, teacher, form.raw("course"))
@@ -168,7 +175,8 @@ def _ticket_only(material: Material) -> Material:
 def _form_texts(form: FormReader) -> TicketTexts:
     """The fields of a ticket's form, as typed; anonymous unless the form says "no", a question required only for "yes".
 
-    The field `question` lists the names of the questions, which are part of the names of their fields: "text.NAME".
+    The field `question` lists the names of the questions in order; each is part of the names of that question's fields,
+    as in "text.NAME".
     """
     questions = tuple(
         QuestionFields(
@@ -187,7 +195,9 @@ def _form_texts(form: FormReader) -> TicketTexts:
 
 
 def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
-    """The lines of the newest version that the typed ticket lacks, and the other way round."""
+    """The newest version, its `ticket_lines` that the typed ticket lacks, and those of the typed ticket that it lacks,
+    each in order. Raises SettingError if the newest version cannot be read.
+    """
     theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
     return TicketConflict(
         newest, tuple(line for line in theirs if line not in typed), tuple(line for line in typed if line not in theirs)

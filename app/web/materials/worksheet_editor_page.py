@@ -77,10 +77,12 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet, record it in the audit log, and go on editing it.
+    """Store a new worksheet of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
+    redirect to its editor.
 
-    422 with everything typed if a field cannot be used, or for remarks of the checker that the form has not shown yet.
-    With `arrange` in the form, the editor comes back after that change, and nothing is stored but an imported model.
+    The errors of `owner_of_new` for the course come first. With `arrange` in the form, the editor comes back after that
+    change, and nothing is stored but an imported model. 422 with everything typed if a field cannot be used, or for
+    remarks of the checker that matter and that the form has not shown yet.
     """
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
@@ -161,8 +163,8 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 def _form_texts(form: FormReader) -> EditorTexts:
     """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
 
-    Its `row`, `fact` and `models` list keys in order; of the rows, those in `asked` are asked, and of the facts, those
-    that are not in `stated` are hidden.
+    Its `row`, `fact` and `models` list keys in order, each once; the rows that are in `asked` are asked, and the facts
+    that are not in `stated` are hidden. For open questions and misconceptions see `_entries`.
     """
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
@@ -193,10 +195,11 @@ def _keys(form: FormReader, name: str) -> tuple[str, ...]:
 
 
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
-    """The entries of a list; in the form, each field of an entry is sent once per entry, under its name in `names`.
+    """The entries of a list, each built by `make`; a form sends each field of an entry once per entry, in the entries'
+    order, and `names` gives the form's name for each field.
 
-    Boxes, explanations and model answers may have several lines. If some field was sent less often, the last entries
-    are dropped.
+    Boxes, explanations and model answers may have several lines; other fields are one cleaned line. If a field was sent
+    less often than the others, the entries beyond its last value are dropped.
     """
     columns = [
         [
@@ -209,10 +212,11 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
 
 
 def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
-    """The form of a new worksheet on a topic, without title or rows; an empty model means the usual one.
+    """The form of a new worksheet on a topic, without title or rows; otherwise it has a worksheet's default settings.
 
-    That model, and the number of tokens, are those of FIRST_WORKSHEET if it is on the topic, else of the library's
-    first worksheet on it; without one, there is no model, and 100 tokens. Neither topic nor model is checked.
+    The number of tokens, and the model if `model` is empty, are those of FIRST_WORKSHEET if it is on the topic, else of
+    the library's first worksheet on it; without such a worksheet, 100 tokens and no model. Neither topic nor model is
+    checked.
     """
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
@@ -223,7 +227,9 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
 
 
 def _stored_worksheet(material: Material) -> Worksheet | None:
-    """The newest version of a worksheet, its shape checked but not its settings; None if it cannot be read."""
+    """The settings of a material as a worksheet; None if a setting is unknown, missing or of the wrong type. Whether
+    its model exists and its values can be used is not checked.
+    """
     try:
         return WORKSHEETS.validate_python({**material.content, "key": material.key})
     except ValidationError:
@@ -279,9 +285,11 @@ def _focus_after(action: str, texts: EditorTexts) -> str:
 def _imported(
     request: Request, services: Services, place: EditorPlace, form: FormReader, texts: EditorTexts, way: str
 ) -> Response:
-    """The editor with a model imported by `way` and chosen; if that fails, with the reason next to the fields.
+    """The editor with a model imported by `way` and chosen as the worksheet's; if nothing was given or the import
+    fails, with the reason next to the fields for it and with what was typed there, except a file.
 
-    A filled field charges the network's storage budget first; raises BudgetSpentError if too little is left.
+    Before an import, the network's storage budget is charged BYTES_OF_MODEL, and not given back if the import fails;
+    raises BudgetSpentError if too little is left.
     """
     typed = ImportForm(
         way,
@@ -312,9 +320,11 @@ def _imported(
 def _refusal(
     services: Services, place: EditorPlace, draft: WorksheetDraft, form: FormReader
 ) -> WorksheetEditorPage | None:
-    """The page that says why nothing is saved: an unusable field, else the checker's remarks; None to go on and save.
+    """The page that says why nothing is saved: an unusable field, else the checker's remarks that matter; None to go on
+    and save.
 
-    Only remarks that matter stop a save, and only once: the form then sends back in `told` which it has shown.
+    Remarks stop a save only once: the page sends back a hash of them in `told`, and the save goes on if the remarks
+    that matter are then still the same.
     """
     page = editor_page(services, place, draft, form.raw("view"), form.raw("held"))
     if draft.error:
@@ -344,7 +354,10 @@ def _place(form: FormReader) -> EditorPlace:
 
 
 def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
-    """Every setting in which the newest version differs from what was typed; 404 if the newest cannot be read."""
+    """The settings whose values differ between the newest version and what was typed, in the form's order: the form's
+    label, the newest version's value and the typed value, both in words as `_told` gives them. 404 if the newest cannot
+    be read.
+    """
     stored = _stored_worksheet(newest)
     if stored is None:
         raise HTTPException(404)
@@ -355,7 +368,9 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
 
 
 def _told(value: Any) -> str:
-    """A setting in words, cut after MAX_TOLD characters: "–" if empty, "yes" or "no" for a bool, lists with commas."""
+    """A setting's value as text: "–" if it is empty, "yes" or "no" for a bool, a list's values with commas, and a dict
+    as "name: value" pairs without its `key`. After MAX_TOLD characters it is cut and ends in "…".
+    """
     if value in (None, "", [], {}):
         return "–"
     if isinstance(value, bool):

@@ -164,9 +164,11 @@ class WorksheetEditorPage:
 
 
 def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> WorksheetDraft:
-    """The draft of these texts, completed to all rows of its topic and model, and read as a worksheet, if they are one.
+    """The draft of these texts, with all rows of its topic and model (see `complete_rows`), and either the worksheet
+    they make or the WorksheetFormError that says why they make none.
 
-    Its library has the first MAX_EDITOR_MODELS imported models that the texts or `imported` name and that still exist.
+    Its library also has the first MAX_EDITOR_MODELS imported models that still exist among those that the texts or
+    `imported` name; the draft lists their keys.
     """
     library, known = services.library, list[str]()
     for key in dict.fromkeys((texts.fields["model"], *texts.models, *imported)):
@@ -184,10 +186,11 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
 def editor_page(
     services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "", held: str = ""
 ) -> WorksheetEditorPage:
-    """The page of a draft, without its course; preview and the checker's remarks only if its worksheet can be used.
+    """The page of a draft, without its course; a preview and the checker's remarks only if the draft has a worksheet.
 
-    `view` is one of PREVIEW_VIEWS; anything else shows "empty". `held` is the key of the misconception that fills in
-    the view "wrong"; the first that shows if it does not. The draft's error is the page's problem.
+    `view` is one of PREVIEW_VIEWS; anything else counts as "empty". `held` is the key of the misconception that fills
+    in the view "wrong", as in `make_preview`. The draft's error is the page's problem, next to the field it is about. A
+    chosen model that the menu lacks is shown as `unlisted`.
     """
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
@@ -233,7 +236,9 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 
 
 def setting_labels() -> dict[str, str]:
-    """What the form calls each setting of a worksheet."""
+    """The form's label, in the visitor's language, for each setting of a worksheet by the setting's name, in the form's
+    order.
+    """
     return {
         "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
         "bug_caption": _("What happened"), "bug_reason": _("The right reason"),
@@ -264,11 +269,11 @@ def told_token(remarks: Sequence[Remark]) -> str:
 def _sentence_tokens(
     services: Services, texts: EditorTexts, worksheet: Worksheet | None
 ) -> tuple[str, tuple[Remark, ...]]:
-    """A sentence on how many tokens the chosen weights make of the sentence for a real head, and a remark if the
-    worksheet has another number; both empty without a sentence or weights.
+    """How many tokens the chosen weights make of the sentence for a real head, as a sentence, and a remark that
+    proposes this number if the worksheet has another one; both empty unless a sentence and weights are given.
 
-    Weights that are not on this machine, or can't be read, make no remark: the sentence says so instead. They are never
-    there if the server has runners, which have the weights then.
+    Without a usable worksheet there is no remark, nor for weights that are not on this machine or can't be read: the
+    sentence says so instead. If the settings name runners, the weights count as not on this machine.
     """
     sentence, key = texts.fields["sentence"], texts.fields["checkpoint"]
     if not sentence or not key:
@@ -293,9 +298,11 @@ def _sentence_tokens(
 
 
 def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> ModelMenu:
-    """The menu of the models that the worksheet can have.
+    """The menu of the models that the worksheet can have, with the typed model chosen and the reasons against the
+    others.
 
-    If it cannot be used (None), they are those that its topic and bug can have, or all models for an unknown topic.
+    If it cannot be used (None), they are those that all rows of its topic and its bug can have at 100 tokens, or all
+    models for an unknown topic.
     """
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
@@ -307,10 +314,11 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
 
 
 def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> Variant | None:
-    """A sheet with all rows of the form, asked or not, for their names and sentences; None if it can't be made.
+    """A sheet with all rows of the form, asked or not, for their names and sentences; None without rows, with rows of
+    another topic, and for an unknown model or topic, or a model that the topic refuses.
 
-    That is so without rows, with rows of another topic, and for an unknown model or topic, or a model that the topic
-    refuses. Its tokens are the worksheet's; without one, the model's fixed number, else 100 or the most it takes.
+    It has the worksheet's tokens; without a worksheet, the model's fixed number, else 100 or the most that the model
+    takes, whichever is less. An unknown notation counts as "classic".
     """
     model, fields = library.models.get(texts.fields["model"]), texts.fields
     if model is None or not texts.rows or texts.rows_of != fields["topic"] or fields["topic"] not in TOPICS:
@@ -332,7 +340,9 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 
 
 def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
-    """The names of a topic's bugs by key, under the names of their programs; empty for a topic without bugs."""
+    """The names of a topic's bugs: by the name of the program they are in, then by key. Empty for an unknown topic, and
+    for one without bugs.
+    """
     words, groups = library.wording.bugs, dict[str, dict[str, str]]()
     for bug in TOPICS[topic].bugs if topic in TOPICS else ():
         groups.setdefault(words.programs[BUGS[bug].program_key], {})[bug] = words.bugs[bug].name
@@ -340,9 +350,10 @@ def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
-    """The rows of the form with the name, note and letter that they have on the sheet.
+    """The rows of the form, in its order, with the name, note and letter that they have on the sheet `variant`.
 
-    A row that `variant` lacks has only the topic's name for it, or else its key.
+    A row that `variant` lacks has no note or letter; its name is the topic's, with "…" for a line number, or its key if
+    the topic has none.
     """
     known = {row.key: row for row in variant.rows} if variant else {}
     words = library.wording.topics[texts.rows_of].rows if texts.rows_of in TOPICS else {}

@@ -58,9 +58,10 @@ class PreviewFragment:
 def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
     """One view of a worksheet with its default model and length; the library must hold its models.
 
-    The view "wrong" is filled in by the misconception with the key `held`, or by the first that shows if that one does
-    not; if none shows, it is empty. "key" shows the answers and no drawing, "paper" only the address of a picture.
-    Raises TopicError and TokensError for a worksheet that `check_settings` has not passed.
+    "empty" has empty boxes, "right" the right answers graded, "key" the answers in print and no drawing, and "paper"
+    only the address of a picture. "wrong" is filled in and graded as the misconception with the key `held` would; if
+    that one has no effect on this sheet, as the first that has; if none has, it is empty. Raises TopicError and
+    TokensError for a worksheet that `check_settings` has not passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
@@ -98,9 +99,10 @@ def _paper_address(worksheet: Worksheet) -> str:
 
 
 def unpack_settings(packed: str) -> dict[str, Any]:
-    """The settings packed into an address; raises 404 for text that is too long, or no JSON object when unpacked.
+    """The settings packed into an address as compressed JSON in Base64; they are not checked. 404 if that is no JSON
+    object.
 
-    Too long is more than MAX_PACKED characters, or MAX_UNPACKED bytes when unpacked.
+    Only MAX_PACKED characters are read and MAX_UNPACKED bytes unpacked, so that a longer text gives 404, too.
     """
     try:
         data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))

@@ -65,11 +65,12 @@ def show_class_sheet(
 @router.post("/class/{activity_id:int}/{number:int}/save")
 @in_threads("class")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Merge what was typed into the stored draft; return what is stored and its drawing; nothing is marked.
+    """Merge what was typed into the stored draft, and return what is stored and its drawing; nothing is marked.
 
-    There is no drawing while the rules give no help, as in an exam. While more than MAX_BUSY_WHEN_DRAWN threads are
-    busy or another save is drawn, there is none either, so that answers come first: the header X-Drawing has the page
-    ask for it later, if the worksheet shows drawings. 409 unless the activity accepts work, 404 if it has fewer sheets.
+    There is no drawing while the rules give no help, as in an exam. So that answers come first, there is none either
+    while more than MAX_BUSY_WHEN_DRAWN threads are busy or another save is being drawn; then, if the worksheet shows
+    drawings, the header X-Drawing has the page ask for it later. 409 unless the activity accepts work, 404 if it has
+    fewer sheets.
     """
     is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
@@ -134,10 +135,11 @@ def hand_in_class_sheet(
 def _act(
     action: Action, request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> Response:
-    """Do what a button asks for and store it; the sheet's form for htmx, else a redirect to the sheet's page.
+    """Do what a button asks for and store it; then the sheet's form for htmx, else a redirect to the sheet's page.
 
-    The address of the redirect has the result or the hint's level, and the scale unless it is "root", so that a reload
-    shows the same and sends nothing again. A refused action gets what `raise_refusal` says.
+    The redirect's address has the result, or for a hint its level, and the scale unless it is "root", so that a reload
+    shows the same and sends nothing again. A refused action gets the 409 of `raise_refusal`, and 404 an activity with
+    fewer sheets.
     """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     outcome, requested = requested.done(action)

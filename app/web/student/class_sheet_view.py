@@ -187,8 +187,8 @@ def as_it_counts(requested: ClassSheetRequest) -> ClassSheetRequest:
 
 
 def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locked: bool, can_hand_in: bool) -> Primary:
-    """The button to press next: "next" once the last attempt is handed in; "check" until its report is all right, if a
-    check shows marks and the boxes are not `locked`; else "hand-in" if that is possible, or "".
+    """The button to press next: "next" once the last attempt is handed in; else "check" if students can check, the
+    boxes are not `locked`, and `report` does not have all boxes right; else "hand-in" if that is possible; else "".
     """
     if last is not None and last.handed_in:
         return "next"
@@ -209,8 +209,8 @@ def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
     """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help.
 
-    Only if a check shows marks do sizes have names and, after an attempt, figures explanations. Mismatches are drawn as
-    `Rules.shows_mismatches` says.
+    Sizes have names only if a check shows marks, and figures have explanations only if, besides, there is an attempt.
+    Mismatches are drawn as `Rules.shows_mismatches` says.
     """
     rules = requested.rules
     if not rules.gives_help:
@@ -226,10 +226,10 @@ def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | Non
 
 
 def raise_refusal(request: Request, services: Services, requested: ClassSheetRequest, outcome: Outcome) -> Response:
-    """The sheet as typed, with the reason why a button did nothing (409), for the refused `outcome`.
+    """The sheet as typed, with the reason why a button did nothing, as a response with 409.
 
-    It raises the 409 instead for a check or hint that the rules refuse, for htmx, whose page still has what was typed,
-    and before the activity opens.
+    For htmx, whose page still has what was typed, and before the activity opens, it raises an HTTPException with that
+    409 instead; and always for a check or hint that the rules refuse.
     """
     if outcome.result == "marks-later":
         raise HTTPException(409, _("In this activity, marks are shown after you hand in."))
@@ -246,11 +246,12 @@ def raise_refusal(request: Request, services: Services, requested: ClassSheetReq
 
 
 def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
-    """The page with a sentence about the result of an action: "empty", "new-rules", "handed-in" and so on.
+    """The page with a sentence about the result of an action: "empty", "new-rules", "handed-in", "nothing-read" or
+    "no-attempts-left".
 
-    After "checked", the first box to fix has the focus instead. "empty" asks whether to hand in anyway, hides the
-    score, and is ignored if no box is empty; "handed-in" is ignored if the last attempt is not. Other results leave the
-    page unchanged, too: they may come from an address.
+    After "checked" there is no sentence, but the first box to fix has the focus. "empty" asks whether to hand in
+    anyway, hides the score, and is ignored if no box is empty; "handed-in" is ignored if the last attempt is not. Any
+    other result leaves the page unchanged, since it may come from an address.
     """
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
@@ -282,9 +283,8 @@ def _remark(last: Attempt) -> str:
 
 
 def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
-    """What a student should know: that the marks are for other numbers on paper, or another sheet, `marked`.
-
-    `marked` is the version of the sheet that gave the marks. Empty if it is that of this page.
+    """A sentence that the last attempt was on paper with other numbers, or else that the marks shown are for another
+    version of this sheet; "" if neither is so. `marked` is the version that gave the marks.
     """
     if requested.work.has_other_numbers:
         return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
@@ -296,9 +296,9 @@ def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
 
 
 def _stored_report(services: Services, requested: ClassSheetRequest, attempt: Attempt) -> tuple[Variant, Report]:
-    """The version of the sheet that gave an attempt's stored marks, and the marks as a report.
+    """The version of the sheet that gave an attempt's stored marks, and the marks as a report: see `report_as_stored`.
 
-    For the last attempt, if this request has just graded it, the sheet as it is and that report.
+    For the last attempt, if this request has just graded it, the sheet as requested and the report of that grading.
     """
     if attempt is requested.work.last and requested.work.report:  # just graded
         return requested.variant, requested.work.report
@@ -307,10 +307,11 @@ def _stored_report(services: Services, requested: ClassSheetRequest, attempt: At
 
 
 def _explanation(services: Services, requested: ClassSheetRequest) -> Explanation | None:
-    """The explanation of the misconception in the newest attempt that has one to explain; None without one.
+    """The explanation of the diagnosis in the newest attempt that has a diagnosis to explain; None if no attempt has
+    one.
 
-    Only the last MAX_ATTEMPTS_EXPLAINED are looked at, without those that answer other numbers. It shows answers, so it
-    is for a sheet that is all right, or whose answers are shown.
+    Only the last MAX_ATTEMPTS_EXPLAINED are looked at, and those of them that answer other numbers are skipped. It
+    shows answers; the caller must make sure that the sheet is all right, or its answers are shown.
     """
     for attempt in requested.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not requested.work.answers_other_numbers(attempt):
@@ -323,7 +324,8 @@ def _explanation(services: Services, requested: ClassSheetRequest) -> Explanatio
 def class_example(
     services: Services, access: StudentAccess, variant: Variant, number: int, kind: str, seed: str
 ) -> ExampleRequest:
-    """What example is asked for of a student's sheet `number`, from 1; its model is none that the activity asks about.
+    """The request for an example like a student's sheet `number`, from 1, from the library's models that no sheet of
+    the activity asks about.
 
     404 before the activity opens and while `may_see_example` says no, as in an exam until the answers are shown. `kind`
     and `seed` are passed on as they are in the address.

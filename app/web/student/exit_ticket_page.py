@@ -38,12 +38,12 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 @router.post("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
-    """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student changes nothing.
+    """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student stores nothing.
 
-    In this order: before the activity opens, a redirect to its overview; 404 without an exit ticket; then the ticket as
-    typed, with 409 if the activity does not accept work and, for a first ticket, 422 if its page asked or promised
-    something else than now, 422 if the answers do not suffice. Answers are stored without the student if the activity's
-    tickets are anonymous. The student counts as present.
+    In this order: before the activity opens, a redirect to its overview; 404 without an exit ticket; 409 if the
+    activity does not accept work; and for a first ticket, 422 if its page asked or promised something else than now,
+    422 if the answers do not suffice. 409 and 422 show the ticket as typed. Answers are stored without the student if
+    the activity's tickets are anonymous. Whoever gets past these refusals counts as present.
     """
     activity, form_id = access.activity, read_form_id(form)
     if access.phase == "waiting":
@@ -67,7 +67,9 @@ def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep
 
 
 def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
-    """The ticket as typed, with what it asks and promises now, and the texts for questions it no longer asks (422)."""
+    """The ticket as typed, with what it asks and promises now and a sentence that it was changed (422). The texts typed
+    for questions that it no longer asks are kept in one text, with blank lines between them.
+    """
     problem = _("Your teacher has changed this ticket, so nothing was handed in. Read it again before you hand it in.")
     asked = {f"answer-{question.key}" for question in page.ticket.questions}
     others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]

@@ -126,10 +126,10 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """A few names on the roster that begin like `name`, as buttons; none for a short one: see `suggested_names`.
+    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text.
 
     None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
-    leads to the form for the code (404, or 429 after too many).
+    leads to the form for the code (404) and counts as a failure of the network; after too many, 429.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -145,13 +145,14 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 def join_activity(
     request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep, code: str
 ) -> Response:
-    """Enrol this browser under the picked or typed name, count the student as present, and redirect (303).
+    """Enrol this browser under the picked or typed name, count the student as present, and redirect (303) to the page
+    with the resume code if one was issued, else to the activity; sets the visitor's cookies.
 
-    A name that is not on the roster becomes a new student, at once or, if it resembles one there, when the form says
-    so. The redirect goes to the resume code if one was issued, else to the activity, and sets the visitor's cookies;
-    the same form sent twice enrols one student. A missing or taken name, or one that several or similar students have,
-    shows the form as typed with a question or reason (422), and so does a new name when the network has brought too
-    many (429, with Retry-After). An unknown join code leads to the form for the code (404, or 429 after too many).
+    A name that is not on the roster becomes a new student; if it resembles one there, only when the form says so. The
+    same form sent twice enrols one student. A missing or taken name, or one that several or similar students have,
+    shows the form as typed with a question or reason (422); so does a new name after the network has brought too many
+    (429, with Retry-After). An unknown join code leads to the form for the code (404), or after too many from this
+    network to 429.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -187,9 +188,10 @@ def join_activity(
 @router.get("/join/{code}/joined")
 @in_threads("class")
 def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """The resume code of the student who has just joined in this browser, as long as its cookie holds the code.
+    """The resume code that was issued to this browser's student a moment ago, while a cookie still holds it.
 
-    Other browsers are redirected to the activity. An unknown join code leads to the form for the code (404).
+    Without such a code, or if the browser is not enrolled in the course, a redirect to the activity. An unknown join
+    code leads to the form for the code (404).
     """
     joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
     if joinable is None:
@@ -214,10 +216,11 @@ def show_resume_form() -> Response:
 @router.post("/resume")
 @in_threads("class")
 def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep) -> Response:
-    """Enrol this browser as the student with that resume code, and redirect to the page of all its courses.
+    """Enrol this browser as the student with that resume code, and redirect to the page of all its courses; sets the
+    cookies.
 
-    A browser without a visitor becomes one, and gets the cookies. An unknown code gets the form with a sentence (422),
-    stores nothing, and counts as a failure of the network; after too many, 429.
+    A browser without a visitor gets a new one. An unknown code gets the form with a sentence (422) and counts as a
+    failure of the network; after too many, unknown codes get 429, while a right one still works.
     """
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
     student = services.store.roster.find_by_resume_code(typed)
@@ -253,9 +256,8 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
 
 
 def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
-    """Whether names on a course's roster may be suggested to this network once more; counts the request if so.
-
-    How often is the limit "names" of `limits`, counted by network and course.
+    """Whether the limit "names" of `limits`, which counts by network and course, allows to show names of the roster to
+    this network once more. If so, this time is counted.
     """
     key = f"{network} {course.id}"
     try:
@@ -267,7 +269,9 @@ def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
 
 
 def _no_such_code(typed: str) -> Response:
-    """The form for the join code with a sentence, and the first 12 characters of the typed code, normalised (404)."""
+    """The form for the join code with 404 and a sentence that no class has this code; both have the first 12 characters
+    of the code as `normalised_code` gives it.
+    """
     code = normalised_code(typed)[:12]
     problem = _("No class has the code “{code}”. Codes have {length} letters; check yours and try again.").format(
         code=code, length=JOIN_CODE_LENGTH
@@ -309,9 +313,10 @@ def _enrol(
 ) -> tuple[Visitor, str]:
     """Enrol this browser under the name of the form, and count the student as present, in one transaction.
 
-    Returns the visitor, who is added if None is given, and the student's resume code, empty if they keep the one they
-    have. The secret decides the new visitor's token and the code, so that the same form sent twice is one student.
-    Raises _NameRefusedError as `_join_under_name` does; then nothing is stored.
+    Returns the visitor, a new one if None is given, and the resume code to show, or "" if the student chose to stay who
+    they are. A new visitor's token follows from the secret, and the code from the secret and the name, so that the same
+    form sent twice is one student with one code. Raises _NameRefusedError as `_join_under_name` does; then nothing is
+    stored.
     """
     (activity, course), network = joinable, client_network(request)
     typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
@@ -326,13 +331,14 @@ def _enrol(
 def _join_under_name(
     services: Services, course: Course, form: FormReader, visitor: Visitor, code: str, network: str
 ) -> tuple[Student, str]:
-    """Enrol the visitor under the name of the form: the student, and their resume code, "" if it stays as it was.
+    """Enrol the visitor under the name of the form; returns the student and their resume code, "" if the form says
+    `stay`.
 
-    In this order: the student that this browser works as already, if the form says `stay` or was sent before; a free
-    name of the roster; a new student, if no name of the roster is similar or the form says `new`: none of them is
-    meant. `code` becomes the resume code, unless the form says `stay`. Raises _NameRefusedError if the name is missing,
-    the name needs a number, similar names have to be asked about, it is taken, or the network has brought too many new
-    names, the first of these that is so. Names on the roster are told only as often as `_may_see_names` allows.
+    In this order: the student that this browser is enrolled as, if the form says `stay` or their code is `code`
+    already, because the form was sent before; a free name of the roster; a new student. The code of whoever is enrolled
+    becomes `code`. Raises _NameRefusedError for the first of these: the name is missing; it needs a number; names of
+    the roster are similar, unless the form says `new` (none of them is meant); it is taken; the network has brought too
+    many new names. Similar names are listed only as often as `_may_see_names` allows.
     """
     roster, name = services.store.roster, _typed_name(form)
     current = roster.enrolled_student(visitor.id, course.id)

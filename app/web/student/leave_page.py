@@ -44,11 +44,12 @@ def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment)
 @router.post("/mine/{student_id:int}/leave")
 @in_threads("class")
 def leave_course(request: Request, store: StoreDep, access: BrowserEnrolment, form: FormDep) -> Response:
-    """End this browser's enrolment, so that somebody else can join in it, and go to its courses; the work stays.
+    """End this browser's enrolment, so that somebody else can join in it, and redirect to its courses; the work stays
+    stored.
 
-    The browser's cache and the cookie with a resume code are cleared, and with the last enrolment its visitor's
-    cookies; the page that follows drops its drafts. If the form's `wants` is "code", nothing ends: a new resume code
-    replaces the old one, and a redirect to the form shows it.
+    The browser's cache and the cookie with a resume code are cleared, the visitor's cookies too if no enrolment is
+    left, and the page that follows drops the drafts kept in the browser. If the form's `wants` is "code", nothing ends:
+    a new resume code replaces the old one, and a redirect to this form shows it.
     """
     if form.raw("wants") == "code":
         student, mine = access.enrolment.student, url_for("show_my_work")

@@ -83,9 +83,11 @@ class ClassSheetRequest:
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; returns its outcome, and the sheet as it is then.
+        """Do an action with what was sent, and store it; returns its outcome, and the request with the work as it is
+        then.
 
-        The boxes then hold the outcome's answers or, after a save, the stored draft. Only for a request with a form.
+        The boxes then hold the outcome's answers or, after a save, those of the stored draft, which may have boxes from
+        another device. Only for a request with a form.
         """
         assert self.sent is not None  # noqa: S101 - only a posted form leads here
         outcome, work = perform(action, self.variant, self.work, self.rules, self.sent)
@@ -117,8 +119,9 @@ def posted_class_sheet(
 def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
-    """The sheet with what a form has sent: its texts, which of them are new, its request's id, whether its page told
-    other rules than those of now, and whether it asks about empty boxes.
+    """The sheet with what a form has sent: the texts in its boxes, those of them that were edited, its request id,
+    whether the rules it promised differ from the present ones, whether to ask about empty boxes, and the scale of the
+    drawing.
     """
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)
@@ -133,9 +136,10 @@ def sent_class_sheet(
 
 
 def class_work(services: Services, access: StudentAccess, number: int) -> ClassWork:
-    """A student's work on sheet `number`, from 1; 404 if the activity has fewer sheets.
+    """A student's work on sheet `number`, from 1; 404 if the activity has no such sheet.
 
-    It is read unless `access` brings it. The sheet has the sizes of the draft, if there is one.
+    The stored work is read unless `access` brings that of this very sheet. The sheet has the sizes of the draft, if
+    there is one, else those the student is given now.
     """
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
@@ -186,7 +190,8 @@ def request_id(form: FormReader, answers: Answers) -> str:
 
 
 def _charge_once(services: Services, student_id: int) -> Callable[[Answers], None]:
-    """A function that charges the student's storage budget for an attempt with the given answers, the first time only.
+    """A function that charges the student's storage budget for the answers of an attempt on its first call, and then
+    does nothing.
 
     It charges their bytes, at least BYTES_OF_ATTEMPT, and raises BudgetSpentError after hundreds of attempts within an
     hour. A request makes one attempt, which may be tried again if another request comes first.
@@ -194,6 +199,9 @@ def _charge_once(services: Services, student_id: int) -> Callable[[Answers], Non
     is_charged = False
 
     def charge(answers: Answers) -> None:
+        """Charge for an attempt with these answers, unless that was done already; a charge that was refused is tried
+        again.
+        """
         nonlocal is_charged
         if not is_charged:
             services.storage.charge_student(student_id, max(BYTES_OF_ATTEMPT, bytes_of(answers)))

@@ -130,9 +130,10 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form with the default policies and the library's first exit ticket.
+    """The form of a new activity with the default policies and, if the library has any, its first exit ticket chosen.
 
-    With `worksheet`, a key, that worksheet is chosen and its title is the activity's, if the teacher may use it.
+    With the key of a `worksheet` of the library, the course or the teacher, that worksheet is chosen and its title is
+    the activity's; any other key is ignored.
     """
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
     if sheet := _materials(services, access).library.worksheets.get(worksheet):
@@ -143,10 +144,11 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
 
 @router.post("/courses/{course_id:int}/activities")
 def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add an activity as a draft, which only the staff sees, record it in the audit log, and go to it.
+    """Add an activity as a draft, which only the staff sees, record it in the audit log, and redirect to its overview.
 
     422 with the form as typed, and a sentence next to the first field that cannot be used. If a button only rearranges
-    the form, or Enter was pressed in the search, the form comes back and nothing is stored.
+    the form, or Enter was pressed in the search, the form comes back as `_arrange_form` leaves it, and nothing is
+    stored.
     """
     texts = _form_texts(form)
     if _only_arranges(form):
@@ -173,12 +175,12 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form, record it in the audit log, and go to the activity; 422 as typed if a field cannot be used.
+    """Save the form, record it in the audit log, and redirect to the overview; 422 as typed if a field cannot be used.
 
     If a button only rearranges the form, or Enter was pressed in the search, the form comes back and nothing is stored.
-    A field that was left as the form showed it keeps its stored value, whoever has changed it since. Times that would
-    open a closed activity again are refused (422) until the form confirms that. If the activity changes while this
-    runs, the form is merged with the new state and tried again; 404 if it is deleted.
+    A field that was left as the form showed it keeps its stored value, even if somebody has changed that since. Times
+    that would open a closed activity again are refused (422) until the form's `reopens` confirms that. If the activity
+    changes while this runs, the form is merged with the new state and tried again; 404 if it is deleted.
 
     Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do newer
     versions, if the form asks for them. What students answered before stays with the revision they saw.
@@ -226,10 +228,11 @@ def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, conten
 
 
 def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:
-    """Raise ActivityFormError if the plan opens a closed activity again and the form does not confirm it (`reopens`).
+    """Raise ActivityFormError if the plan opens again an activity that has closed or is closing, unless the form
+    confirms it (`reopens`).
 
-    An activity that has closed counts once students can see the answers: not while auto-submission is due. One that is
-    closing counts unless it was already closing when the form was opened; the plan must have it waiting or open.
+    A closed activity counts only once its answers can be shown: not while auto-submission is still due. A closing one
+    counts if the plan has it waiting or open, unless it was already closing when the form was opened.
     """
     after, phase = activity.changed(now, plan=plan), activity.phase(now)
     closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
@@ -255,7 +258,7 @@ def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) ->
 
 
 def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time_zone: str) -> Plan:
-    """The plan, with the stored opening or closing time if its text is the same as the stored time's.
+    """The plan, with the exact stored opening or closing time wherever the typed text is that of the stored time.
 
     A text has no seconds, and in the hour that clocks repeat it could mean either of two times.
     """
@@ -267,10 +270,11 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    """The form's fields as single lines, and its worksheets with their models and tokens, in order.
+    """The form's fields as single lines, and its worksheets with their models and tokens, in order; no worksheet's
+    existence is checked.
 
-    A per cent sign is cut from `follow_share`. With the `prefix` "shown.", they are as they were when the form was
-    made.
+    A per cent sign at the end of `follow_share` is cut off. With the `prefix` "shown.", they are the values that the
+    form had when it was made, from its hidden fields.
     """
     fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
@@ -283,10 +287,11 @@ def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
 
 
 def _form_state(form: FormReader) -> FormState:
-    """What a form holds besides its fields, such as the search and the phase shown; see FormState.
+    """What a form holds besides its fields: imported models, search, worksheets to bring up to date (`corrected`),
+    whether to take the new ticket, whether reopening is confirmed, and the phase that was shown.
 
-    Of the imported models, whose keys are not checked, it has the first MAX_IMPORTED without repetitions. The flags
-    are set by "yes" alone.
+    The imported models' keys are not checked; repetitions and all after the first MAX_IMPORTED are dropped. Flags are
+    set by "yes" alone.
     """
     return FormState(
         tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED],
@@ -322,12 +327,12 @@ def _with_models(services: Services, library: Library, texts: ActivityTexts, imp
 def _arrange_form(
     services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, form: FormReader
 ) -> Response:
-    """The form as typed, after what the pressed button asks for; nothing is saved.
+    """The form as typed, after what the pressed button (`arrange`) asks for; nothing is saved.
 
     "up KEY" and "down KEY" move a worksheet by one place, and a sentence says where it is now. Whatever the button, the
-    key of an imported model in the field `import`, or the address that ends with it, adds the model to all menus; the
-    button "import" adds a sentence if there is no such model. Models that no longer exist, and those after the first
-    MAX_IMPORTED, are dropped.
+    model whose key is in the field `import`, alone or at the end of an address, is added to all menus. Only the button
+    "import" says so if there is no such model, or no room for it. Of the models imported before and this one, those
+    after the first MAX_IMPORTED are dropped, and those that no longer exist.
     """
     action, _space, key = form.raw("arrange").partition(" ")
     texts = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0))
@@ -345,7 +350,9 @@ def _arrange_form(
 
 
 def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
-    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if it can't be moved so far."""
+    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if it is not chosen, or would
+    move past either end.
+    """
     sheets = list(texts.worksheets)
     place = next((index for index, sheet in enumerate(sheets) if sheet.key == key), None)
     if place is None or not 0 <= place + steps < len(sheets):
@@ -368,9 +375,11 @@ def _activity_form_page(
     texts: ActivityTexts,
     state: FormState = NEW_FORM,
 ) -> ActivityFormPage:
-    """The form filled in with these texts, with every other worksheet and every exit ticket to choose from.
+    """The form filled in with these texts, with every worksheet that is not chosen and every exit ticket to choose
+    from.
 
-    `activity` is None for a new one. Chosen worksheets that are no longer offered are left out. Newer versions are
+    `activity` is None for a new one. Chosen worksheets that neither the activity nor the library, the course or the
+    teacher has any more are left out. Newer versions of worksheets, and of the ticket while it is the chosen one, are
     offered only once the activity is no draft.
     """
     materials = _materials(services, access)
@@ -408,10 +417,11 @@ def _activity_form_page(
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets that are not chosen in `texts`: the course's, the teacher's, the rest by topic; no empty groups.
+    """The worksheets that are not chosen in `texts`: the course's, the teacher's, then the others by topic; no empty
+    groups.
 
-    The search in `state` looks at title, topic, default model and heading. What it doesn't find stays, marked as not
-    found.
+    The search in `state` looks at title, topic, default model and the group's heading. What it doesn't find stays in
+    the list, marked as not found.
     """
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
@@ -429,10 +439,10 @@ def _worksheet_groups(
 def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets in groups: the library's, the course's, the teacher's; no empty groups.
+    """The exit tickets in groups: the library's (without a heading), the course's, the teacher's; no empty groups.
 
-    The search looks at title and heading. What it doesn't find stays, marked as not found; the chosen ticket counts as
-    found. Only the course's and the teacher's tickets have links.
+    The search looks at title and heading. What it doesn't find stays in the list, marked as not found; the chosen
+    ticket always counts as found. Only the course's and the teacher's tickets have links.
     """
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
@@ -448,7 +458,9 @@ def _ticket_groups(
 
 
 def _owner(materials: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
-    """Who owns a material that can be used: "course", or "mine" for the teacher; "" for every other key."""
+    """Who owns the usable material with this key: "course", or "mine" if it is not this course's; "" if there is none,
+    as for the library's.
+    """
     material = materials.by_key.get(key)
     if material is None:
         return ""
@@ -474,8 +486,8 @@ def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tu
 
 
 def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
-    """The address of a worksheet as it is now: its material page, or its sheet in the library; "" if only an activity
-    still has it.
+    """The address of a worksheet as it is now: its material page, or its sheet in the library; "" if it is neither a
+    usable material nor in the library.
 
     A library sheet opens with the model and tokens of `texts`, if either is filled in; `texts` is ignored for a
     material.
@@ -489,15 +501,15 @@ def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    """A worksheet of `library` as the form shows it; all that is shown is taken from that definition.
+    """A chosen worksheet as the form shows it, by its definition in `library`: what is typed for it, title, menu of
+    models, default model and tokens, link, remark, and whether an outline gives the line of its bug away.
 
-    The title is that of the sheet for the model in `texts`, or the worksheet's if that model is missing or refused. The
-    remark says that the sheet is longer than the model's context; it is empty if that is not so, or if model or tokens
-    cannot be used. Text in the tokens field that is not a whole number up to MAX_REMARKED counts as empty.
+    The title is that for the model in `texts`, or the worksheet's if that model is missing or refused. The remark says
+    that the sheet is longer than the model's context; it is "" if it is not, or if model or tokens cannot be used.
+    Tokens that are no whole number up to MAX_REMARKED count as empty.
 
-    `link` is the address to look at the worksheet as it is now, and is passed on. `has_newer` says that a newer
-    definition exists: it is only flagged, not shown. `takes_newer` is set if, besides, `state.corrections` has the
-    worksheet.
+    `link` is passed on. `has_newer` flags that a newer definition exists, which is not shown; `takes_newer` is set if,
+    besides, `state.corrections` has the worksheet.
     """
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None

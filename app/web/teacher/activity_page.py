@@ -63,8 +63,9 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
     """The overview without a notice or problem.
 
-    The roster and who has extra time are there only for those who may edit. Only instructors get the courses to
-    duplicate it to: those that they may edit, the activity's first, then the newest. `telling` is empty if students can
+    The roster and who has extra time are there only if the teacher may edit. The courses to duplicate it to are those
+    that the teacher may edit, the activity's first, then the newest; only instructors of this course get them.
+    `telling` has the titles of worksheets whose marks would give away which line is wrong; it is empty if students can
     check freely. The closing menu says how many students are working on a sheet.
     """
     activity, store = access.activity, services.store
@@ -115,9 +116,10 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
     """Close the activity in `minutes`, in a few seconds if that is 0 or empty; until then it can be undone.
 
-    All work stays. An activity that is not open yet closes at once. Nothing happens to a draft, or an activity that is
-    closing, has closed, or closes in those few seconds anyway; otherwise it is recorded in the audit log. 422, and
-    nothing is closed, for what is no number of minutes up to MAX_MINUTES. Redirects to the page whose button it was.
+    All work stays. An activity whose opening time has not come closes at once. Nothing changes for a draft, or an
+    activity that is closing, has closed, or closes in those few seconds anyway; otherwise it is recorded in the audit
+    log. 422, and nothing is closed, for what is no whole number up to MAX_MINUTES. Redirects as
+    `_back_to_where_it_was_pressed` does.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
@@ -134,10 +136,10 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Restore the times from before Close was pressed; if it is too late, nothing changes.
+    """Restore the times from before Close was pressed, and record it in the audit log; if it is too late, nothing
+    changes.
 
-    It is recorded in the audit log if it is done. Back to the overview, which says that it was too late, or to the
-    presenter view, which does not.
+    Redirects to the overview, which says if it was too late, or to the presenter view, which does not.
     """
     with store.transaction():
         undone = undo_last_close(store, access.activity)
@@ -147,7 +149,9 @@ def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Resp
 
 
 def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: FormReader, done: str = "") -> Response:
-    """Redirect to the presenter view, without `done`, if the form came from there; else to the overview."""
+    """Redirect to the presenter view if the form's `back` is "present", without `done`; else to the overview with
+    `done`.
+    """
     if form.raw("back") == "present":
         return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id), 303)
     query = {"done": done} if done else {}
@@ -176,7 +180,9 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the activity's join address as SVG, black on white, with error correction level M."""
+    """The QR code of the activity's join address as SVG, black on white, with error correction level M and a border of
+    2 modules. It is there in every phase, for drafts too.
+    """
     svg = io.BytesIO()
     code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)

@@ -72,9 +72,9 @@ class ActivityPreviewPage:
 def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> StudentAccess:
     """The activity as it will be once open, for its course's staff, with the made-up student number `example`.
 
-    That is the nearest number from 1 to MAX_EXAMPLES, or 1 for other text; it is part of the student's name if each
-    student has other numbers. A draft is shown with its worksheets and ticket as they are defined now. Opening time,
-    past closing times and extra time don't count.
+    That is the nearest number from 1 to MAX_EXAMPLES, or 1 for other text; the student's name has it if each student
+    gets other numbers. A draft is shown with its worksheets and ticket as they are defined now. Opening time, past
+    closing times and extra time don't count, nor does the activity's state.
     """
     number = clamped_number(example, MAX_EXAMPLES)
     name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
@@ -90,7 +90,7 @@ Preview = Annotated[StudentAccess, Depends(preview_access)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """The list of sheets and the ticket.
+    """The list of sheets and the ticket, as students see it, with the rules; nothing is stored.
 
     Redirects to the sheet if there is one sheet and no ticket, and to the ticket if there are no sheets.
     """
@@ -137,9 +137,9 @@ def press_in_preview(
     """The sheet after a button was pressed, as a student would get it; nothing is stored.
 
     `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
-    after the activity has closed, or "open", which goes back; "fill", which fills the sheet in by the form's
-    `misconception`, and checks it if a student could; else 404. A refused action gets the same answer as a student's.
-    The form of the page that is returned carries all attempts made so far; with "closed", those from before closing.
+    after the activity has closed; "open", which shows it as still open; or "fill", which fills it in by the form's
+    `misconception`, and checks it if a student could. 404 for anything else. A refused action gets the same answer as a
+    student's. The returned form carries all attempts so far; with "closed", without what closing auto-submitted.
     """
     requested = _posted(services, access, form, number)
     held = form.single_line("misconception")
@@ -190,10 +190,10 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
-    """The activity as if it were open at `now`, without an opening time or a closing time that has passed.
+    """The activity as if it were open at `now`, without an opening time, and without a closing time that has passed.
 
-    If `closed`, it is as if it had closed, its late window were over, and unfinished work had been auto-submitted. In
-    both cases extra time is left out, and answers that the teacher has shown are hidden again.
+    If `closed`, it is instead as if it and its late window had closed a moment ago, and unfinished work been
+    auto-submitted at `now`. In both cases there is no extra time, and the teacher has not shown the answers early.
     """
     plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
@@ -224,9 +224,10 @@ def _sheet(services: Services, access: StudentAccess, number: int) -> StudentShe
 
 
 def _posted(services: Services, access: StudentAccess, form: FormReader, number: int) -> ClassSheetRequest:
-    """The sheet that a form was sent from, with what it sent, and the attempts that it carries, graded again.
+    """The sheet that a form was sent from, with what it sent, and the attempts that it carries, graded again; 404 for a
+    number without a sheet.
 
-    These attempts count as made a second ago.
+    Each of these attempts counts as made one second ago.
     """
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
@@ -252,9 +253,8 @@ def _example(services: Services, access: StudentAccess, number: int, kind: str, 
 
 
 def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
-    """The sheet after the activity has closed, with what was typed auto-submitted where that of a student would be.
-
-    See `sheet_actions.auto_submit`; what was typed counts as in time.
+    """The sheet after the activity has closed, with what was typed auto-submitted if a student's draft would be, as
+    `sheet_actions.auto_submit` decides. It counts as typed in time.
     """
     work, last, key, access = requested.work, requested.work.last, requested.sheet.key, requested.access
     typed = StudentDraft(key.student_id, key.sheet_key, requested.sheet.sizes, requested.typed, access.now)
@@ -272,10 +272,10 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
 
 
 def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
-    """The attempts that the form carries, oldest first, each as its answers and whether it was handed in.
+    """The attempts that the form carries, oldest first, each as its answers by box and whether it was handed in.
 
-    Malformed ones are dropped, and what is no list in JSON gives none. Only the last ones stay: as many as the policies
-    allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
+    Malformed ones are dropped, and boxes that the sheet lacks; what is no list in JSON gives none. Only the last ones
+    are kept: as many as the policies allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
     """
     try:
         carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")

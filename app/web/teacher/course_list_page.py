@@ -45,9 +45,9 @@ def list_courses(store: StoreDep, teacher: SignedIn, done: str = "") -> Response
 
 @router.post("/courses")
 def add_course(store: StoreDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Add a course, with the teacher as its instructor, and go to it.
+    """Add a course, with the teacher as its instructor, and redirect to its page; nothing goes to the audit log.
 
-    422 with the form as typed for an empty title or an unknown time zone.
+    422 with the list of courses and the form as typed for an empty title or an unknown time zone.
     """
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):

@@ -70,11 +70,10 @@ class CoursePage:
 
 @router.get("/courses/{course_id:int}")
 def show_course(request: Request, services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """A course's page for its staff, with a sentence for a known `done`, else about the students added or removed.
+    """A course's page for its staff, with the sentence for a known `done`, else that of `_roster_notice`.
 
-    The counts of that sentence, and the `page` of the roster, come from the query. The link of a new invitation to this
-    course, and the e-mail address it is for, are shown if the browser still holds the invitation's cookie and the
-    teacher may edit the course.
+    The counts for that, and the `page` of the roster, come from the query. While the browser still has the cookie of a
+    new invitation to this course, a teacher who may edit the course sees the invitation's link and e-mail address.
     """
     notices = {
         "restored": _("The course is restored."),
@@ -98,7 +97,9 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone; 422 with the page as stored for an empty title or an unknown time zone."""
+    """Change title and time zone, and redirect to the course; nothing goes to the audit log. 422 with the page as
+    stored and a sentence, and no change, for an empty title or an unknown time zone.
+    """
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
         return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
@@ -148,10 +149,10 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
 
 
 def _roster_notice(counts: Mapping[str, str]) -> str:
-    """The sentence about the students just added, else those removed, by the counts in the query; "" without either.
+    """The sentence with the count "added", else that with "removed", from the query; "" if it has neither.
 
-    "known", those that were on the roster already, is mentioned with "added", and "kept" with "removed", if above 0. A
-    count that cannot be read, or above MAX_ROSTER_COUNT, is 0.
+    "known" (already on the roster) is mentioned with "added", and "kept" (joined or with work) with "removed", if above
+    0. A count that cannot be read, or above MAX_ROSTER_COUNT, is 0.
     """
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
@@ -166,7 +167,9 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
 
 
 def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
-    """How many students these are, the first NAMES_SHOWN names, and the highest id; None for no students."""
+    """How many students these are, the names of the first NAMES_SHOWN, how many more there are, and the highest id;
+    None for no students.
+    """
     if not students:
         return None
     names = tuple(student.name for student in students[:NAMES_SHOWN])
@@ -175,9 +178,11 @@ def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
 
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
-    """The course as it is now, with page `page` of its roster, and `texts` in the page's fields of those names.
+    """The course as it is now: activities with their phases, page `page` of the roster, how many have joined, and the
+    staff; `texts` are further fields of the page by name.
 
-    Only editors get the idle newcomers and the last import, which is left out once it is older than UNDO_OFFERED.
+    Only those who may edit get the idle newcomers and the last import, which is left out once it is older than
+    UNDO_OFFERED.
     """
     course, now = access.course, store.now()
     activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))

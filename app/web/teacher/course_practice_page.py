@@ -131,8 +131,8 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """Save what is practised, or with `end` delete the practice and the students' progress in it.
 
-    Both are recorded in the audit log, and lead back to the page. Unknown topics and worksheets are ignored; 422 with
-    the page as ticked if `_problem` has a sentence.
+    Both are recorded in the audit log, and lead back to the page. Unknown topics, and worksheets that are not the
+    course's, are ignored; 422 with the choices as ticked, and nothing stored, if `_problem` has a sentence.
     """
     store, course = services.store, access.course
     if form.raw("end"):
@@ -152,10 +152,10 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
 
 
 def _problem(library: Library, practice: CoursePractice) -> str:
-    """Why these choices cannot be practised, or ""; the first of: too many worksheets, worksheets left out, nothing
-    chosen.
+    """Why these choices cannot be practised, or "": the first of more than MAX_PRACTICE_SHEETS worksheets, worksheets
+    that no level has, named by their titles, and nothing chosen.
 
-    Worksheets are left out if no level has them: because their tokens are columns, or because they cannot be used now.
+    No level has a worksheet whose tokens are columns, or one that cannot be used now.
     """
     if len(practice.worksheets) > MAX_PRACTICE_SHEETS:
         return _("Choose at most {most} own worksheets.").format(most=MAX_PRACTICE_SHEETS)
@@ -172,9 +172,11 @@ def _practice_page(
     practice: CoursePractice | None,
     typed: CoursePractice | None = None,
 ) -> CoursePracticePage:
-    """The page of a course that practises `practice`, or nothing (None).
+    """The page of a course that practises `practice`, or nothing (None), with every topic and every worksheet of the
+    course to choose from, and how far its students are.
 
-    Ticked are the topics and worksheets of `typed`, else of `practice`, else all topics and no worksheet.
+    Ticked are the topics and worksheets of `typed`, else of `practice`, else all topics and no worksheet. Levels, ideas
+    and students are those of the stored `practice`, not of `typed`.
     """
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
@@ -212,7 +214,9 @@ def _students(
 
 
 def _student(library: Library, student: Student, text: str) -> StudentPractice:
-    """How far a student with the record `text` is; one that can no longer be read gives no levels, sheets or ideas."""
+    """How far a student with the record `text` is: name, number, levels, how many sheets were done and how many were
+    right, and ideas. A record that can no longer be read gives 0 sheets, no levels and no ideas.
+    """
     number, name = student.roster_key or "", student.name
     try:
         practice = Practice(library, read_record(text))
@@ -224,7 +228,8 @@ def _student(library: Library, student: Student, text: str) -> StudentPractice:
 
 
 def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]:
-    """Each idea, with how many students have it in each state; ideas that all have as "new" are left out.
+    """Each idea, with how many students have it as solid, as growing and as one to practise again; ideas that are "new"
+    for all are left out.
 
     Students whose record cannot be read do not count.
     """
@@ -235,7 +240,8 @@ def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]
 
 
 def _course_levels(students: tuple[StudentPractice, ...]) -> Iterator[CourseLevel]:
-    """Each level, with how many students passed it, are on it, or got something on it wrong; none without records.
+    """Each level, with how many students passed it, how many are on it, and how many got something on it wrong; none if
+    no student has a record.
 
     Students whose record cannot be read do not count.
     """

@@ -42,9 +42,10 @@ def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/delete")
 def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Delete the activity for good, with all work in it, record that in the audit log of its course, and go there.
+    """Delete the activity for good, with all work in it, record that with its title in the audit log of its course, and
+    redirect to the course.
 
-    422 with the page, and nothing is deleted, unless its title was typed; runs of spaces count as one.
+    422 with the page, and nothing is deleted, unless its title was typed in the same case; runs of spaces count as one.
     """
     title = " ".join(access.activity.plan.title.split())
     typed = form.single_line("title")
@@ -58,12 +59,12 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, and go to its form.
+    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log, and
+    redirect to its form.
 
-    It is recorded in the audit log. The form's `course` is the id of the course; if it is empty, the draft goes to the
-    activity's. In the activity's course, the title gets " (copy)". The teacher must be an instructor of both courses,
-    and the one that gets the draft may not be archived: 404, 403 or 409, as of `require_editable_course`. Its
-    worksheets stay as they were frozen.
+    The form's `course` is the course's id; if that is empty, it is the activity's course. There, the title gets "
+    (copy)". The teacher must be an instructor of both courses, and the one that gets the draft may not be archived:
+    404, 403 or 409, as from `require_editable_course`. Its worksheets stay as they were frozen.
     """
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id

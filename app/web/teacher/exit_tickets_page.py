@@ -123,10 +123,10 @@ def show_exit_tickets(
 ) -> Response:
     """How often each choice was made, whatever the filter, and one page of the free texts that match it.
 
-    If the activity has closed, its waiting anonymous tickets are mixed first. The question MUDDIEST comes first,
-    questions of earlier revisions last. Free texts are grouped by question, equal ones together, starred ones first,
-    then the most frequent. Names are shown only for answers that are stored with a student, not anonymous ones. The
-    misconceptions are those that students' last attempts show.
+    If the activity has closed, its waiting anonymous tickets are mixed first. The question MUDDIEST comes first, then
+    those of the ticket in its order, then questions of earlier revisions. Free texts are grouped by question, equal
+    ones together, starred ones first, then the most frequent. Names are shown only for answers that are stored with a
+    student, never for anonymous ones. Misconceptions are those that students' last attempts show.
     """
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
@@ -165,7 +165,8 @@ def mark_exit_ticket(
     form: FormDep,
     answer_id: str,
 ) -> Response:
-    """Set the form's `mark` of an answer and of all answers in its group if the form's `on` is 'yes', else clear it.
+    """Set the form's `mark`, a key of TICKET_MARKS, on an answer and all answers in its group if the form's `on` is
+    "yes"; else clear it on them. It is not recorded in the audit log.
 
     htmx gets the changed line, with names unless the answers are anonymous; other requests are redirected to the list
     with the same filter. 404 for an unknown mark, or an answer that this activity lacks.
@@ -195,9 +196,10 @@ def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tupl
 
 
 def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:
-    """The questions of the ticket by key, then questions of earlier revisions that still have answers, sorted by key.
+    """By key, the questions of the ticket in its order, then questions it no longer has but that `answers` answer, by
+    key.
 
-    A removed question has the text of the last revision that asked it; if no revision has it, its key is its text.
+    Such a question is as the last revision that asked it had it; if no revision has it, its key is its text.
     """
     ticket = frozen_ticket(activity.content)
     asked = {question.key: question for question in ticket.questions} if ticket else {}
@@ -217,7 +219,8 @@ def _question_view(
 ) -> TicketQuestionView:
     """A question with its choices, who made each, and those of the free `texts` that belong to it.
 
-    `count` is the number of `answers` that are choices it still offers, plus `written`, that of its free texts.
+    `count` is the number of `answers` to it that are choices it still offers, plus `written`, the number of its free
+    texts.
     """
     choices = choice_counts(question, answers)
     chosen_by = tuple(_names_of(choice.answers, names) for choice in choices)
@@ -227,9 +230,9 @@ def _question_view(
 
 
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """How many anonymous tickets are shown, if fewer than MIN_MIXED; 0 if enough are shown, or none.
+    """How many anonymous tickets are shown if that is fewer than MIN_MIXED; 0 if there are that many, or none.
 
-    They are all tickets handed in, without those of students who are named in `answers` and those held back.
+    Shown are the tickets handed in, less those of students named in `answers`, and less those that wait or are locked.
     """
     if not held.others_shown:
         return 0

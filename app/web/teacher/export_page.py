@@ -80,10 +80,12 @@ def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> R
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
-    """Send one file about the course as it is now, a CSV file or the ZIP of everything; the audit log gets its name.
+    """Send one file about the course as it is now, a CSV file or the ZIP of everything; the audit log gets its
+    `file_name`.
 
-    With the id of an `activity`, the file is about that one alone; the log does not say so. 404 for an activity of
-    another course, and for a name that is neither in CSV_FILES nor ZIP_FILE.
+    With the id of an `activity` of the course, the file is about that one alone, which the log does not say. The
+    download is named after the course, and the activity if given. 404 for any other `activity`, and for a name that is
+    neither in CSV_FILES nor ZIP_FILE.
     """
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
@@ -123,9 +125,11 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/copy")
 def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Copy the course with its materials, and its activities as drafts, but without students, under another title.
+    """Copy the course under another title, with its materials and practice, and its activities as drafts, but without
+    students; the teacher is the copy's only staff.
 
-    Records it in the audit log of the original, and goes to the copy. 422 with the page for an empty title.
+    It works for an archived course, too. Records it in the audit log of the original, and redirects to the copy. 422
+    with the page, and no copy, for an empty title.
     """
     title = form.single_line("title")
     if not title:
@@ -137,9 +141,10 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good, with everything in it, record that in the audit log, and go to the list of courses.
+    """Delete the course for good, archived or not, with everything in it, record that in the audit log, and redirect to
+    the list of courses.
 
-    422 with the page, and nothing is deleted, unless its title was typed; runs of spaces count as one.
+    422 with the page, and nothing is deleted, unless its title was typed in the same case; runs of spaces count as one.
     """
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
@@ -158,11 +163,12 @@ def _export_page(store: Store, access: permissions.CourseAccess, page: str = "",
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest MAX_LOG_LINES entries about the course and its present activities, materials and students.
+    """The newest MAX_LOG_LINES entries about the course and its present activities, materials (removed ones too) and
+    students, newest first: the time in the course's time zone, who did it, what, and the name of what it was done to.
 
-    The newest come first. Times are in the course's time zone. Members of the staff have their name or else e-mail
-    address, others such as "teacher 7". Entries from before the course was made are left out: in an older database they
-    may be about a deleted course that had the same id.
+    Members of the staff have their name or else e-mail address, others such as "teacher 7". For the course itself the
+    last is "". Entries from before the course was made are left out: in an older database they may be about a deleted
+    course that had the same id.
     """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},

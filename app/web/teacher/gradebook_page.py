@@ -47,11 +47,12 @@ def show_gradebook(
     q: str = "",
     page: str = "",
 ) -> Response:
-    """The points of every student in every activity with worksheets that is no draft; such drafts are listed apart.
+    """The points of every student in every activity that has worksheets and is no draft; drafts with worksheets are
+    listed apart.
 
     `sort` is "name", "total" or the id of an activity in the gradebook, `order` "up" or "down", `show` a key of
-    GRADEBOOK_FILTERS; any other value is ignored. `q` searches names by its first MAX_NAME_SEARCH characters, without
-    unprintable ones. Links to this page carry those of the four that are set.
+    GRADEBOOK_FILTERS; any other value counts as not given. `q` searches names by its first MAX_NAME_SEARCH characters,
+    without unprintable ones. Links to this page carry those of the four that differ from the default.
     """
     files = course_files(services.library, services.store, access.course)
     columns, students = files.gradebook_columns, tuple(files.students.values())

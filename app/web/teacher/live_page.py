@@ -105,9 +105,10 @@ def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, se
 def explain_to_class(
     request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
 ) -> Response:
-    """Show a misconception's explanation on every live view and projector, or remove it; see change_spotlight.
+    """Show a misconception's explanation on every live view and projector of the activity, or remove it; 422 as
+    `change_spotlight` raises it.
 
-    htmx gets the changed part of the page; other requests are redirected to the page.
+    htmx gets the changed part of the page; other requests are redirected to the live view as it was.
     """
     change_spotlight(services, access.activity, view.number, form)
     if is_htmx(request):
@@ -116,7 +117,9 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view; with names, it lists the students on the roster who came or have work in the activity."""
+    """The page of a view. With names (`named`), it lists, by name, the students on the roster who came or have work in
+    the activity; otherwise no students.
+    """
     shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
     came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)

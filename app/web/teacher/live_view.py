@@ -65,7 +65,9 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class as it is now, usually about a second old at most, with sheet `number`, from 1.
+    """The class as it is now, usually about a second old at most, with sheet `number`, from 1: its misconceptions, each
+    with how many students have it and their percentage of those who have begun the sheet, and what is explained to the
+    class.
 
     For a number that the activity doesn't have, such as 0, there is no sheet and no misconceptions.
     """
@@ -93,11 +95,12 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
 
 
 def is_news(page: ClassPage, seen: str) -> bool:
-    """Whether a browser that shows the version `seen` of a page has to be sent this one.
+    """Whether a browser that shows the version `seen` of a page has to be sent this page: it shows something else, and
+    is not a little older.
 
-    It has to if this page shows something else, unless its class was counted up to MAX_BEHIND_S seconds before that of
-    `seen`: then the request has come to a process whose last count is older. A greater difference is that of another
-    clock, and doesn't matter; nor does a `seen` without a readable time.
+    It is older if its class was counted up to MAX_BEHIND_S seconds before that of `seen`, because the request has come
+    to a process whose last count is older. A greater difference is that of another clock, and doesn't count; nor does a
+    `seen` without a readable time.
     """
     counted_at, _dash, shown = page.version.partition("-")
     seen_at, _dash, seen_shown = seen.partition("-")
@@ -111,10 +114,12 @@ def activity_words(services: Services, activity: Activity) -> MisconceptionWords
 
 
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
-    """Show the form's `misconception` for sheet `number` to the class, in place of any other; an empty one removes it.
+    """Show the class the form's `misconception` for sheet `number`, from 1, in place of any other; an empty one removes
+    it.
 
-    `drawn` 'yes' shows its drawing, too. Raises 422 for a misconception that has no explanation in this activity, and
-    for `number` 0; then what was shown stays.
+    `drawn` "yes" shows its drawing, too. Raises 422 for a misconception that has no explanation in this activity, and
+    for `number` 0; then what was shown stays. Numbers above that of the last sheet are not refused: see
+    `_spotlight_view`.
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
@@ -135,10 +140,11 @@ def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, 
 
 
 def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
-    """What the class is shown about a misconception; None if its sheet or its explanation no longer exists.
+    """What the class is shown about a misconception: key, name, explanation and perhaps drawings; None if its sheet or
+    its explanation no longer exists.
 
     The message is the explanation for this sheet, else the general one. The first pair of drawings is included if the
-    spotlight asks for it; `can_draw` says whether there is one.
+    spotlight asks for it; `can_draw` says whether there is one, asked for or not.
     """
     words, key = activity_words(services, activity), spotlight.misconception
     if spotlight.sheet_number > len(activity.content.items) or not words.explanation(key):

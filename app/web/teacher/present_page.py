@@ -76,9 +76,10 @@ def show_presenter_now(
 def explain_on_projector(
     request: Request, services: ServicesDep, access: EditableActivity, wanted: PresenterRequestDep, form: FormDep
 ) -> Response:
-    """Show a misconception's explanation on every live view and projector, or remove it; see change_spotlight.
+    """Show a misconception's explanation on every live view and projector of the activity, or remove it; 422 as
+    `change_spotlight` raises it.
 
-    htmx gets the changed part of the page; other requests are redirected to the page.
+    htmx gets the changed part of the page; other requests are redirected to the presenter view of the same sheet.
     """
     change_spotlight(services, access.activity, wanted.number, form)
     if is_htmx(request):

@@ -102,7 +102,8 @@ def print_for_class(
 def _print_class_page(
     services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
 ) -> PrintClassPage:
-    """The form with these options, the exit tickets for the back, and how many students it prints for.
+    """The form with these options, the titles of the activity's sheets, the exit tickets for the back, and the number
+    of `students`, for each of whom it prints a sheet.
 
     `number` is the worksheet as the form sent it, which may be no number.
     """

@@ -61,9 +61,9 @@ def show_regrade(
 ) -> Response:
     """What a regrade would change; nothing is changed.
 
-    `by` "library" marks by the worksheets as the library has them now; any other text marks as students had them.
-    `changed`, the number of attempts the last regrade changed, adds a sentence; it is ignored if it is no number up to
-    that of all attempts. `page` is a page of the changed scores.
+    `by` "library" marks by the worksheets as they are now, in the library, the course and the teacher's materials; any
+    other text by the worksheets as students had them. `changed`, the number of attempts the last regrade changed, adds
+    a sentence; it is ignored if it is no number up to that of all attempts. `page` is a page of the changed scores.
     """
     shown = _regrade_page(services, access, "library" if by == "library" else "frozen", page)
     count = whole_number(changed, shown.attempts)
@@ -78,9 +78,10 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Regrade if that makes exactly the changes whose fingerprint is in the form's `changes`.
+    """Regrade by the form's `by`, as in `show_regrade`, if that makes exactly the changes whose fingerprint is in the
+    form's `changes`.
 
-    Then it goes to the page, which says how many attempts have other marks. If it would now change something else,
+    Then it redirects to the page, which says how many attempts have other marks. If it would now change something else,
     nothing changes: 409 with the page as it is now.
     """
     store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
@@ -97,10 +98,11 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
-    """The counted scores that a regrade would change now, by name, cut to page `page`, and earlier regrades.
+    """The scores that a regrade would change now of the attempts that count, by the students' names, cut to page
+    `page`, and earlier regrades.
 
-    It also counts all attempts, and those that would get other marks even if no counted score changes, and lists the
-    titles of worksheets that have been corrected. See `show_regrade` for `by`.
+    It also has the number of all attempts, the number of those that would get other marks even if no counted score
+    changes, and the titles of worksheets that have a newer version. See `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
     materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
@@ -118,7 +120,9 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
 
 
 def _score_change(change: MarkChange, name: str) -> ScoreChange:
-    """One change as the table writes it: the scores as '12.5 of 14', the difference as '−0.5' or '+1'."""
+    """One change as the table writes it: student, title of the sheet, the scores as '12.5 of 14', and new minus old
+    score as '−0.5' or '+1'.
+    """
     old, new = change.attempt, change.new.graded
     return ScoreChange(
         old.student_id, name, change.sheet_title, _score(old), _score(new), f"{change.difference:+g}".replace("-", "−")

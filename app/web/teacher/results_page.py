@@ -74,10 +74,11 @@ class ResultsOrder:
     show: str = ""
 
     def includes(self, sheet: SheetResults | None, student: Student) -> bool:
-        """Whether a student is listed: everybody if `show` is empty.
+        """Whether a student is listed: everybody if `show` is "".
 
-        "not-handed-in" lists those who have not handed in any attempt on the sheet, with or without attempts; a
-        misconception lists those whose last attempt shows it. Without a sheet, nobody has attempts.
+        "not-handed-in" lists those who have not handed in any attempt on the sheet, with or without attempts. Any other
+        `show` is the key of a misconception, and lists those whose last attempt shows it. Without a sheet, nobody has
+        attempts.
         """
         attempts = sheet.attempts.get(student.id, ()) if sheet else ()
         if self.show == "not-handed-in":
@@ -183,10 +184,11 @@ def show_results(
 def show_written_answers(
     services: ServicesDep, access: StaffActivity, sheet: str = "", question: str = "", page: str = ""
 ) -> Response:
-    """A page of the last answers to the open question with key `question` on sheet `sheet`, by the students' names.
+    """A page of the last answers to the open question with key `question` on sheet `sheet`, from 1, by the students'
+    names.
 
-    Without such a question, the activity's first is shown; if it has none, no answers. Students who took part but have
-    no answer, or have taken it away again, are left out. Times are in the course's time zone.
+    If there is no such question, the activity's first one is shown; if it has none, no answers. Students who took part
+    but have no answer, or have emptied it again, are left out. Times are in the course's time zone.
     """
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
@@ -211,7 +213,9 @@ def show_written_answers(
 def _question_lines(
     store: Store, activity: Activity, sheets: Sequence[SheetResults], students: Sequence[Student]
 ) -> tuple[QuestionLine, ...]:
-    """Every open question of these sheets, and how many of these students have an answer that they kept."""
+    """Every open question of these sheets, each with how many of these students have an answer; an answer that was
+    emptied again does not count.
+    """
     return tuple(
         QuestionLine(question, sum(question.last_of(student) is not None for student in students))
         for question in open_questions(store, activity, sheets)
@@ -219,10 +223,11 @@ def _question_lines(
 
 
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
-    """The students, given by name, in the wanted order: by name, the last attempt's score, or the number of attempts.
+    """The students, given by name, in the wanted order: by name, the last attempt's score, or the number of attempts;
+    reversed if `descending`.
 
-    Those without an attempt come last in either direction; equal ones stay in order of name. Without a sheet they are
-    always sorted by name, last name first if `descending`.
+    Those without an attempt come last either way. Students with an equal score or number keep the order by name.
+    Without a sheet, the order is always by name.
     """
     if wanted.sort == "name" or sheet is None:
         return list(reversed(students)) if wanted.descending else list(students)
@@ -237,10 +242,10 @@ def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: R
 
 
 def _mean_score(sheet: SheetResults | None) -> str:
-    """The mean of all students' last scores, such as '11.2 of 14'; empty without attempts.
+    """The mean of all students' last scores, with one decimal, as in '11.2 of 14'; "" without a sheet or attempts.
 
-    If the attempts have different totals, it is a whole percentage: the mean of each student's share, totals of 0 left
-    out.
+    If the attempts have different totals, it is a whole percentage, rounded to the nearest: the mean of each attempt's
+    share, totals of 0 left out.
     """
     last = sheet.last if sheet else []
     if not last:
@@ -269,9 +274,11 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
-    """Every row of the sheet with its statistics and its most common wrong answer at the first attempt, if any.
+    """Every row of the sheet, in order, with its statistics, discrimination, and most common wrong answer at the first
+    attempt, if any.
 
-    `percent_at_first` is how many of the students who attempted the sheet had the row right at the first attempt.
+    `percent_at_first` is the whole percentage of the students who attempted the sheet that had the row right at the
+    first attempt.
     """
     wrong = common_wrong_answers(services.store, activity, sheet)
     symbols = frozenset(map(sheet.variant.notation.symbol, sheet.variant.sizes))

@@ -43,11 +43,11 @@ class RosterImportPage:
 
 @router.post("/courses/{course_id:int}/students/preview")
 def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Show what an uploaded class list, else the pasted one, would add; nothing is stored.
+    """Show what an uploaded class list, or without one the pasted one, would add to the roster; nothing is stored.
 
-    The rows are listed as odd, new or known, in this order. The page's form adds the new ones, and of the first MAX_ODD
-    odd ones those that are ticked. 422 with the pasted list if it cannot be read or has more than MAX_ROSTER_STUDENTS
-    names.
+    The rows are listed as odd, new or known, in this order, with how many of each. The page's form adds the new ones,
+    and of the first MAX_ODD odd ones those that are ticked. 422 with the pasted list if it cannot be read or has more
+    than MAX_ROSTER_STUDENTS names.
     """
     try:
         rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
@@ -68,12 +68,13 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of an uploaded or else pasted class list to the roster, and record it in the audit log.
+    """Add the students of an uploaded or else pasted class list to the roster, and record their number in the audit
+    log, even if it is 0.
 
     The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
     need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
-    many were added and how many were there. 422 with the pasted list, and nobody is added, if a list cannot be read or
-    has more than MAX_ROSTER_STUDENTS names.
+    many were added and how many were there already. 422 with the pasted list, and nobody is added, if a list cannot be
+    read or has more than MAX_ROSTER_STUDENTS names.
     """
     ticked = form.all("anyway")
     try:
@@ -91,7 +92,8 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students of the form's `import` from the roster; an unknown import has none.
+    """Remove from the roster the students whom the import named in the form's `import` added, and record how many in
+    the audit log, even if it is 0.
 
     Those who have joined or have work stay. Records how many were removed, even 0, in the audit log, and redirects to
     the roster, which says how many were removed and kept.

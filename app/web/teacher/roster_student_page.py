@@ -81,10 +81,10 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
 def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Give a student more time in one activity, in place of what they had; 0 minutes take it away.
+    """Give a student `minutes` more time in the form's `activity`, in place of what they had there; 0 takes it away.
 
-    Records it in the audit log, and goes back to the student's page. 404 for no activity or one of another course, then
-    422 with the page for what is no whole number of minutes up to MAX_MINUTES.
+    Records it in the audit log, and redirects to the student's page. 404 if there is no such activity or it is of
+    another course, then 422 with the page for what is no whole number of minutes up to MAX_MINUTES.
     """
     activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
     activity = store.activities.find(activity_id) if activity_id else None
@@ -119,7 +119,9 @@ def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Re
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
 def remove_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Delete a student with all their work but anonymous exit-ticket answers; the course's audit log gets their id."""
+    """Delete a student with all their work except anonymous exit-ticket answers, and redirect to the roster. The
+    course's audit log gets the student's id, not the name.
+    """
     with store.audit_log.recording(
         access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}"
     ):
@@ -161,7 +163,9 @@ def _student_page(
 ) -> RosterStudentPage:
     """The page of a student, with name and number as `typed`, or as stored if that is None, and these problems.
 
-    `merge` is the id of another student of the course to preview a merge into; any other text previews none.
+    It has the other students, the most similar first, to merge into, and the activities of the course with this
+    student's extra time. `merge` is the id of another student of the course to preview a merge into; any other text
+    previews none.
     """
     student, everybody = access.student, store.roster.students(access.course)
     names = names_with_numbers(everybody)

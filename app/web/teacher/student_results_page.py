@@ -89,11 +89,11 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
 
 @router.post("/activities/{activity_id:int}/results/{student_id:int}/points")
 def change_points(services: ServicesDep, access: EditableStudentResults, form: FormDep) -> Response:
-    """Give the student other points in this activity, excuse them, or undo either, and go back to their results.
+    """Give the student other points in this activity, excuse them, or undo either, and redirect to their results.
 
-    The form's `action` "change" sets `points`, "undo" restores the points as earned, anything else excuses. 404 for a
-    draft or an activity without worksheets. 422 with the form as typed if `reason` is empty, except for "undo", or if
-    `points` are to be set and cannot be read (`_read_points`).
+    The form's `action` "change" sets `points`, "undo" restores the points as earned, and anything else excuses the
+    student. 404 for a draft or an activity without worksheets. 422 with the form as typed if `reason` is empty, except
+    for "undo", or if `points` are to be set and are no number from 0 to 9999.
     """
     if not _is_graded(access.at.activity):
         raise HTTPException(404)
@@ -112,9 +112,11 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
 def _change_points(
     services: Services, access: permissions.StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
-    """Store a change of a student's points with the score that counted before, locking the activity.
+    """Store a change of a student's points, with the score that counted before and the reason, and record it in the
+    audit log.
 
-    It is recorded in the audit log. Does nothing if the activity has been deleted, or if there is nothing to undo.
+    The activity is locked meanwhile. Nothing happens if it has been deleted, or if `kind` is "undone" and nothing was
+    changed.
     """
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
@@ -143,9 +145,9 @@ def _is_graded(activity: Activity) -> bool:
 def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
     """A student's results in an activity: attempts and written answers on each sheet they attempted, and their points.
 
-    Each attempt also has the scores it had before regrades. With the points in the gradebook come all changes of them,
-    newest first. A draft and an activity without worksheets have no points: the column is None, and there are no
-    changes.
+    Each attempt also has the scores it had before regrades. Sheets without an attempt are left out. With the points in
+    the gradebook come all changes of them, newest first. A draft and an activity without worksheets have no points: the
+    column is None, and there are no changes.
     """
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
@@ -190,10 +192,12 @@ def _gradebook_column(
 
 
 def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine, ...]:
-    """The changes of a student's points as the table writes them, newest first; `changes` has the oldest first.
+    """The changes of a student's points, newest first: time, teacher, what counted before and after, and reason.
+    `changes` has the oldest first.
 
-    Before is "excused" if the previous change excused them, else the points that counted, a dash for none. After is
-    "excused", "as earned" for an undone change, or the new points. Someone whose account is gone is "a former teacher".
+    Before is "excused" if the previous change excused the student, else the points that counted, a dash for none. After
+    is "excused", "as earned" for an undone change, or the new points. Someone whose account is gone is "a former
+    teacher".
     """
     lines, before = list[ChangeLine](), ""
     for change in changes:
@@ -218,10 +222,11 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: score, misconceptions by name, row states, `losses`, and earlier scores.
+    """One attempt as a column: score ('12.5 of 14'), misconceptions by name, the state of each row, `losses`, and
+    earlier scores.
 
-    `old_marks` are what it had before each regrade, oldest first, as in '12.5 of 14 until 3 April, 09:05', with the
-    time in `time_zone`.
+    `old_marks` are what it had before each regrade, oldest first, written as '12.5 of 14 until 3 April, 09:05', with
+    the time in `time_zone`.
     """
     before = tuple(
         _("{score:g} of {total} until {time}").format(
@@ -240,9 +245,10 @@ def _attempt_column(
 
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
-    """What the mistakes in an attempt cost, a sentence each: see AttemptColumn.
+    """A sentence for each mistake in an attempt that makes more than one box wrong but costs one.
 
-    Empty if its marks are not what grading gives now, or if its sheet can no longer be made, since its model is gone.
+    Empty if its stored marks are not what grading gives now, or if its sheet can no longer be made because its model is
+    gone.
     """
     worksheet = frozen_worksheet(sheet.item, activity.policies)
     try:

@@ -93,11 +93,13 @@ class SummaryPage:
 
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
-    """The misconceptions that last attempts still show, the hardest rows, exit tickets, and open questions.
+    """The misconceptions that last attempts still show, the hardest rows, choices and starred texts of exit tickets,
+    and open questions.
 
-    Of these lists only the first are shown, MAX_MISCONCEPTIONS_SHOWN and so on, but all open questions; of free texts
-    on exit tickets only starred ones that are not hidden. Any text in `answers` adds what students wrote to the open
-    questions. If the activity has closed, its waiting anonymous tickets are mixed first.
+    The first three kinds of the list and the texts are cut to MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN,
+    MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN; open questions are all there. Starred texts that are hidden are left out.
+    Any text in `answers` adds what students wrote to the open questions. If the activity has closed, its waiting
+    anonymous tickets are mixed first.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
@@ -140,7 +142,8 @@ def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tu
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
     """Every row that some student did not have right at the first attempt, the lowest share of right answers first.
 
-    Rows with equal shares keep the order of the sheets; follow-through does not count as right.
+    A row has its sheet's title and the share, from 0 to 1, of the students who attempted the sheet. Rows with equal
+    shares keep the order of the sheets; follow-through does not count as right.
     """
     rows = [
         HardRow(sheet.title, row, statistics.share_at_first)
