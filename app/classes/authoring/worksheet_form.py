@@ -122,7 +122,7 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
     """The worksheet that the texts of a form describe, under this key.
 
     The library must hold the imported models that the form names. Raises WorksheetFormError about the first field that
-    cannot be used.
+    cannot be read, and if there is none, about the first setting that a worksheet cannot have.
     """
     settings = _settings(library, texts)
     worksheet, errors = check_settings(key, settings, library.models, library.wording)
@@ -143,11 +143,12 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with all rows that this topic has for this model, after one of the two was changed.
+    """The texts with all rows that this topic has for this model, after topic or model was changed.
 
-    Rows that were there stay in their order, with what was typed for them; new ones come after the row that they follow
-    in the topic's table, and are asked. With another topic, the order is the table's, rows that it lacks are dropped,
-    and all are asked. Nothing changes if the model has no such topic.
+    Rows that this topic and model lack are dropped; the others keep what was typed for them; new ones are asked. If the
+    topic is the same, rows stay in their order, and a new one comes after the row that it follows in the topic's table.
+    With another topic, all rows are in the table's order, and all are asked. Nothing changes if topic or model is
+    unknown, or if the topic cannot take the model.
     """
     possible = rows_of_topic(library, texts)
     if not possible:
