@@ -64,8 +64,8 @@ def with_materials(
 ) -> OwnMaterials:
     """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
 
-    Materials whose settings are not valid here, or name a model whose config can no longer be read, are left out, with
-    the error's sentence as reason.
+    Its `by_key` are the usable materials. Materials whose settings are not valid here, or name a model whose config can
+    no longer be read, are left out, and are in `unusable`, by id, with the error's sentence.
     """
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()
@@ -134,7 +134,10 @@ def ticket_of_material(material: Material) -> Ticket:
 def add_material(
     store: Store, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, settings: Mapping[str, Any]
 ) -> Material:
-    """Add a material of a course or a teacher, in one transaction with an entry in the audit log."""
+    """Add a material of a course or a teacher, in one transaction with an entry in the audit log.
+
+    The settings are stored as they are, without a check.
+    """
     with store.transaction():
         material = store.materials.add(kind, owner, teacher, settings)
         store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
