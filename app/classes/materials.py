@@ -149,7 +149,8 @@ def save_material(
 ) -> MaterialSave:
     """Save a material as `Materials.save` does; a new version gets an entry in the audit log in the same transaction.
 
-    There is none if the save was refused, or if the newest version is still that of `material`.
+    There is no entry if the save was refused, or if the newest version, whose settings may have been these already, has
+    the version number that `material` has.
     """
     with store.transaction():
         save = store.materials.save(material, based_on, settings, teacher)
@@ -163,9 +164,9 @@ def settings_to_copy(
 ) -> dict[str, Any]:
     """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not given.
 
-    With another model than the worksheet's default, the copy is about that model alone, has the sheet's title with it,
-    and lacks rows that the model does not have. Raises WorksheetError, TokensError and TopicError as `Library.variant`
-    does.
+    With the worksheet's default model, only the lengths can differ from the worksheet. With another one, the copy is
+    about that model alone, has the sheet's title with it, and lacks rows that the model does not have. Raises
+    WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet, asked = variant.worksheet, variant.table.askable
@@ -186,9 +187,10 @@ def title_of_copy(title: str, taken: Collection[str]) -> str:
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
-    """Copy the newest version of every material of a course, removed ones left out, into another one.
+    """Copy the newest version of every worksheet and exit ticket of a course, removed ones left out, into another
+    course.
 
-    Returns the new keys by the old ones. `teacher` is who made the copies.
+    Returns the new keys by the old ones. `teacher` is who made the copies; nothing is written to the audit log.
     """
     return {
         material.key: store.materials.add(material.kind, copy, teacher, material.content).key
