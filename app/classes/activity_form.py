@@ -59,13 +59,15 @@ class ActivityTexts:
 
 
 def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
-    """A validator that turns a text into `parse(text)`, and an empty one into None.
+    """A validator that turns a text into `parse(text)`, and "" into None, without asking `parse`.
 
     If `parse` raises ValueError or OverflowError, the field is refused with the sentence `error_key` of SENTENCES.
     """
 
     def validate(text: str) -> T | None:
-        """The parsed text, None for an empty one; any other raises the error that pydantic reports."""
+        """The parsed text, or None for ""; a text that `parse` refuses raises pydantic's error with `error_key` as its
+        message.
+        """
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):

@@ -297,9 +297,10 @@ class CourseFiles:
     def _described_attempts(self) -> Iterator[tuple[CsvRow, Attempt]]:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
-        A student's attempts on one worksheet, whatever its version, are numbered from 1. An attempt "counts" if the
-        gradebook counts it. Attempts on worksheets that the activity no longer has come after a student's others. Times
-        are in the course's time zone, to the second; the date is empty for an activity without a day.
+        Only students on the roster are included. A student's attempts on one worksheet, whatever its version, are
+        numbered from 1. An attempt "counts" if the gradebook counts it. Attempts on worksheets that the activity no
+        longer has come after a student's others. Times are in the course's time zone, to the second; the date is that
+        of the activity, and empty for one without a day.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)

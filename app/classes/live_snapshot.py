@@ -275,9 +275,9 @@ def _snapshot_version(
 ) -> str:
     """Sixteen characters that change with anything that a snapshot shows of the students.
 
-    They are a hash of the revision, the last regrade, attendance, exit tickets handed in, and the ids of attempts and
-    versions of drafts, so that all processes agree on them. `drafts` are those that count: of students without an
-    attempt on that sheet.
+    They are a hash of the revision, the last regrade, who came and handed in an exit ticket, each student's last
+    attempt on each sheet with whether any was handed in, and the versions of drafts, so that all processes agree on
+    them. `drafts` are those that count: of students without an attempt on that sheet.
     """
     attempts = sorted((*whose, attempt.id, attempt.handed_in) for whose, attempt in last.items())
     typed = sorted((*whose, version) for whose, version in drafts.items())
@@ -287,7 +287,10 @@ def _snapshot_version(
 
 
 def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
-    """Read the marks of these attempts into the cache unless they are there; drop all other attempts from it."""
+    """Read the row states, misconceptions and choices of these attempts into the cache unless they are there.
+
+    All other attempts are dropped from it; an id that does not exist is skipped.
+    """
     marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
         entry.attempts[attempt_id] = LiveProgress(

@@ -155,9 +155,10 @@ def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> O
     """Mark the sheet as one more attempt; if no answer can be read, it is only saved, and costs no attempt.
 
     The first of these that applies is the result: "not-open", if the activity accepts nothing; "new-rules", only saved,
-    if the rules have changed since the page was made; "marks-later", if marks are not shown yet; "nothing-read", only
-    saved; "no-attempts-left"; else "checked". With "not-open", "marks-later" and "no-attempts-left" nothing is stored.
-    A repeated request is "checked", even with no attempt left, but adds no attempt.
+    if the rules have changed since the page was made; "marks-later", if the activity does not give marks at once;
+    "nothing-read", only saved; "no-attempts-left"; else "checked". With "not-open", "marks-later" and
+    "no-attempts-left" nothing is stored. A repeated request is "checked", even with no attempt left, but adds no
+    attempt.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
