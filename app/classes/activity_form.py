@@ -59,13 +59,15 @@ class ActivityTexts:
 
 
 def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
-    """A validator that turns a text into `parse(text)`, and an empty one into None.
+    """A validator that turns a text into `parse(text)`, and "" into None, without asking `parse`.
 
     If `parse` raises ValueError or OverflowError, the field is refused with the sentence `error_key` of SENTENCES.
     """
 
     def validate(text: str) -> T | None:
-        """The parsed text, None for an empty one; any other raises the error that pydantic reports."""
+        """The parsed text, or None for ""; a text that `parse` refuses raises pydantic's error with `error_key` as its
+        message.
+        """
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):
@@ -210,10 +212,11 @@ FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "works
 
 
 def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
-    """The plan that the texts of a form describe, and its content, frozen from the offer.
+    """The plan that the texts of a form describe, and the content that `offer` freezes for its worksheets and exit
+    ticket.
 
-    Times are in `time_zone`. Raises ActivityFormError about the first field, in the order of ActivityForm, that cannot
-    be used; a worksheet's model and tokens come last.
+    Times are typed in `time_zone` and returned in UTC. Raises ActivityFormError about the first field, in the order of
+    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
@@ -224,9 +227,10 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
 
 
 def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
-    """A worksheet with the model and tokens in its texts, if the library can make it.
+    """A worksheet with the model and number of tokens in its texts; an empty text leaves the worksheet's default.
 
-    Otherwise, and for tokens that are no whole number, raises ActivityFormError about the field "sheet.KEY".
+    Raises ActivityFormError about the field "sheet.KEY" if the library lacks the worksheet, if the worksheet cannot
+    have this model or number of tokens, or if the tokens are no whole number.
     """
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
@@ -256,8 +260,9 @@ def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: M
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     """The texts that show this plan and content in the form; `read_activity_form` reads them back.
 
-    Times are in `time_zone`, to the minute; the follow-through share is in per cent. What is not set, such as a time, a
-    limit of attempts or an exit ticket, is an empty text.
+    Times are in `time_zone`, cut to the minute; the follow-through share is in whole per cent. What is not set, such as
+    a time, a limit of attempts, an exit ticket, or a model or number of tokens that nobody chose, is an empty text.
+    Switches are "yes", or "" (`ticket_anonymous` and `names_listed`: "no").
     """
     policies = plan.policies
     fields = {

@@ -101,9 +101,10 @@ class MisconceptionTotal:
 
 
 def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ...]:
-    """The sheets of an activity: the newest revision's in order, then earlier ones that have attempts.
+    """The sheets of an activity, numbered from 1: the newest revision's in order, then earlier ones that have attempts.
 
-    The latter are in the order of their first attempts, without those whose revision is gone.
+    An earlier one is as in the revision of its first attempt, and left out if that revision is gone; the first attempts
+    also decide the order. Only those of the newest revision are `current`.
     """
     content = activity.content
     sheets = {item.sheet_key: (item, content, True) for item in content.items}
@@ -125,9 +126,10 @@ def sheet_results(library: Library, store: Store, activity: Activity, sheet: Act
 def activity_results(
     library: Library, store: Store, activity: Activity, student: Student | None = None
 ) -> tuple[SheetResults, ...]:
-    """Every sheet that `activity_sheets` lists, with all attempts on it, or with those of `student` only.
+    """Every sheet that `activity_sheets` lists, with all attempts on it, oldest first, handed in or not.
 
-    A sheet without such attempts is there, too.
+    With `student`, only that student's attempts are there, but still every sheet. A sheet without attempts is never
+    left out.
     """
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[Attempt]]()
@@ -148,7 +150,11 @@ def frozen_item(revisions: Mapping[int, Content], attempt: Attempt | AttemptedSh
 def _sheet_results(
     library: Library, store: Store, activity: Activity, sheet: ActivitySheet, attempts: Iterable[Attempt]
 ) -> SheetResults:
-    """The results of one sheet with these attempts on it; each student's stay in the order given."""
+    """The results of one sheet with these attempts on it, by student; each student's stay in the order given.
+
+    Library and variant are those of the revision that froze the sheet, with the activity's sizes, not those drawn for a
+    student.
+    """
     by_student = dict[int, list[Attempt]]()
     for attempt in attempts:
         by_student.setdefault(attempt.student_id, []).append(attempt)
@@ -165,10 +171,11 @@ def participants(store: Store, activity: Activity, course: Course) -> tuple[Stud
 
 
 def misconception_totals(words: MisconceptionWords, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
-    """How many students showed each misconception on these sheets, in first attempts and in last attempts.
+    """How many students showed each misconception in their first attempts on these sheets, and how many in their last.
 
-    A student counts once, on however many sheets they showed it. Misconceptions that nobody showed in either are left
-    out. The most frequent at the last attempts comes first, then at the first attempts, then by name.
+    A student counts at most once in each number, on however many sheets they showed it. A misconception that occurs
+    only in attempts between first and last, or in none, is left out. The most frequent at the last attempts comes
+    first, then at the first attempts, then by name.
     """
     first, last = (dict(misconception_counts(_misconceptions_by_student(results, index))) for index in (0, -1))
     totals = [
@@ -178,9 +185,10 @@ def misconception_totals(words: MisconceptionWords, results: Sequence[SheetResul
 
 
 def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: int) -> list[list[str]]:
-    """The misconceptions of each student, one list a student, over all sheets and with repeats.
+    """The keys of each student's misconceptions, one list for each student with attempts, over all sheets and with
+    repeats.
 
-    They are those of the student's first (`attempt_index` 0) or last (-1) attempt on each sheet.
+    They are those of the student's first (`attempt_index` 0) or last (-1) attempt on each sheet; a list can be empty.
     """
     shown = dict[int, list[str]]()
     for sheet in results:
@@ -190,11 +198,12 @@ def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: i
 
 
 def common_wrong_answers(store: Store, activity: Activity, results: SheetResults) -> dict[str, WrongAnswer]:
-    """The most common wrong answer of each row among students' first attempts, by the row's key.
+    """The most common wrong answer of each row among students' first attempts, by the row's key, with how many gave it.
 
-    Only blanks marked wrong count, not follow-through, empty or unreadable ones; a row without any is left out. Of
-    equally common answers the first by field and text is taken. If first attempts have different sizes, numbers with a
-    meaning are counted by their symbols.
+    Only blanks marked "wrong" count, not follow-through, empty or unreadable ones; a row without any is left out.
+    Answers are equal if both the field ("rows", "columns") and the text agree, as `_wrong_answer_text` writes it. Of
+    equally common answers the first by field, then text, in alphabetical order is taken. If first attempts have
+    different sizes, numbers with a meaning are counted by that meaning, such as 'd_model'.
     """
     worksheet = frozen_worksheet(results.item, activity.policies)
     library, all_sizes = results.library, {attempt.variant for attempt in results.first}
@@ -215,9 +224,9 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
 def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' alone if `symbol_alone`.
 
-    What the number could be is found by `_meaning`; one without a meaning is shown alone. An answer in symbols, or one
-    that is a text, such as a pattern, is shown as it was typed, stripped; of a choice the option that was chosen. An
-    empty or unreadable answer gives ''.
+    What a number could be is found by `_meaning`; a number without a meaning is shown alone in either case. An answer
+    typed in symbols, or one that is a text, such as a pattern, is shown as it was typed, stripped. Of a choice, the
+    label of the chosen option is shown. An empty or unreadable answer gives ''.
     """
     read = variant.read(blank, text)
     if not isinstance(read, Answer):
@@ -235,10 +244,11 @@ def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: 
 
 
 def _meaning(variant: Variant, blank: Blank, number: int) -> str:
-    """What a wrong number could be: symbols with that size, or else misconceptions, joined by 'or'; '' if neither.
+    """What a wrong number could be, as names joined by 'or'; '' if nothing fits.
 
-    Symbols of the sheet's answers come first, then misconceptions that lead to this number in this box, then any other
-    symbol: 32,768 keys are eight times d, even in a model whose context length is 32,768 too.
+    Only the first of these that has any is used: symbols of this size that occur in the sheet's answers; misconceptions
+    that lead to this number in this box; any other symbols of this size. So 32,768 keys are eight times d, even in a
+    model whose context length is 32,768 too.
     """
     asked = frozenset[str]().union(*(variant.expression(each).symbols for each in variant.blanks))
     symbols = [symbol for symbol, size in variant.sizes.items() if size == number]

@@ -73,9 +73,10 @@ class Closing:
         return tuple(sorted(self._retry_at))
 
     def settle(self, activity: Activity) -> None:
-        """Auto-submit the drafts of an activity if that is due, and mark it as done.
+        """Auto-submit the drafts of an activity if that is due (`auto_submit_due`), and mark it as done.
 
-        Returns at once while another thread of this process does this for any activity.
+        Returns at once if it is not due, or while another thread of this process does this for any activity. Errors are
+        the caller's.
         """
         if activity.auto_submit_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
@@ -84,7 +85,10 @@ class Closing:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Settle every ended activity; one that fails is logged, counted, and tried again after RETRY_AFTER_S."""
+        """Settle every ended activity; one that fails is logged, counted, and left out until RETRY_AFTER_S have passed.
+
+        An error in finding the ended activities is raised.
+        """
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
         for activity_id in ended:
@@ -101,7 +105,8 @@ class Closing:
                 log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
 
     def _run(self) -> None:
-        """Call `settle_all` every `interval_s` until `close`, whatever fails.
+        """Wait `interval_s`, call `settle_all`, and repeat until `close`, whatever fails; note the time of each
+        success.
 
         A failure is counted, and logged unless it is one that `failure_of` knows, such as a database that is away:
         those are logged elsewhere.
@@ -116,11 +121,13 @@ class Closing:
                     log.exception("looking for activities that have ended failed; trying again")
 
     def _auto_submit_all(self, activity: Activity) -> None:
-        """Auto-submit the drafts of an activity, mark that as done, and mix its anonymous tickets.
+        """Auto-submit the drafts of an activity, mark it as auto-submitted, and mix its anonymous tickets if it is
+        closed then.
 
-        Without `auto_submit` no draft is submitted. Students are taken in batches of STUDENTS_AT_A_TIME, in random
-        order. If drafts changed while they were graded, their batch is graded again; if the thread is closed by then,
-        or the activity was opened again or deleted, it stops there, and nothing is marked as done.
+        If the policies do not auto-submit, no draft is submitted, but the rest is done. Students are taken in batches
+        of STUDENTS_AT_A_TIME; the batches are in random order. If drafts changed while they were graded, their batch is
+        graded again; if the thread is being closed by then, or the activity is no longer due (opened again, deleted or
+        done elsewhere), it stops there: nothing is marked or mixed, but batches already stored stay.
         """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()
@@ -144,10 +151,10 @@ class Closing:
         return current is not None and current.auto_submit_due(self._store.now())
 
     def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
-        """Auto-submit the drafts of these students, and say whether that is done.
+        """Auto-submit the drafts of these students; True if none of their work changed while it was graded.
 
-        It is not if some changed while they were graded; the unchanged ones are stored all the same, in one
-        transaction. Nor is it if the activity is no longer due; then nothing is stored.
+        Otherwise False: the unchanged ones are stored all the same, in one transaction. False, too, if the activity is
+        no longer due; then nothing is stored.
         """
         store = self._store
         before = store.classwork.unfinished_work(activity.id, students)
@@ -163,10 +170,12 @@ class Closing:
 def _graded(
     library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]
 ) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
-    """The drafts that are auto-submitted, with their attempts; one that cannot be graded is logged and left out.
+    """The drafts that are auto-submitted, with where their attempts belong and the attempts.
 
-    Left out, too, are drafts without news, those of sheets that no revision has, and those that `auto_submit` refuses.
-    Each is graded by the newest revision that has its sheet, with the student's extra time.
+    Left out are drafts without news, those of sheets that no revision has, and those that `auto_submit` refuses; one
+    that cannot be graded is left out and logged. Each is graded by the newest revision that has its sheet, and is late
+    or not by when it was last saved, with the student's extra time. Its client id depends only on the sheet and the
+    last attempt on it, so that submitting it twice adds nothing.
     """
     extra = store.activities.extra_times(activity.id)
     sheets = {  # the newest revision that has the sheet, its number there from 1, and the revision's content

@@ -26,10 +26,10 @@ class ClosingMenu:
 
 
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """Whether an activity can be closed at `now`, and the last press of Close undone; `working` is only passed on.
+    """The menu at `now`: whether the activity can be closed, the last press of Close undone, and how long it is open.
 
-    It can be closed while it is open or waits to open, unless it closes within seconds anyway. A press can be undone if
-    there is a closing time, and as long as `UndoableClose.can_be_undone`.
+    It can be closed while it is open or waits to open, unless it closes within UNDO_TIME anyway. A press can be undone
+    if there is a closing time, and as long as `UndoableClose.can_be_undone`. `working` is only passed on.
     """
     phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
@@ -44,10 +44,10 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in `minutes`, or for 0 within seconds; until it has closed, that can be undone.
+    """Close an activity in `minutes`, but at the earliest in UNDO_TIME; one that waits to open is closed at once.
 
-    False, and nothing changes, if the activity is gone, or if `Activity.close_pressed` says that it cannot be closed
-    now.
+    For at least UNDO_TIME, and until it closes, that can be undone. False, and nothing changes, if the activity is
+    gone, is a draft, closing or closed, or, with 0 minutes, closes by then anyway.
     """
     with store.transaction():
         current = store.activities.locked(activity)
@@ -60,9 +60,10 @@ def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
 
 
 def undo_last_close(store: Store, activity: Activity) -> bool:
-    """Restore the opening and closing times from before Close was last pressed; False, and no change, if it is too
-    late.
+    """Restore the opening and closing times from before the last press of Close, and forget the press.
 
+    After several presses, each within UNDO_TIME of the one before, they are those from before the first of these.
+    False, and no change, if the press can no longer be undone (`UndoableClose.can_be_undone`) or the activity is gone.
     Nothing else has to be undone: until then no answers are shown, no draft is submitted, and no work is late.
     """
     with store.transaction():

@@ -102,7 +102,11 @@ class CourseFiles:
         return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
-        """Yield ANSWERS_HEADER, then one row for each box of each attempt, with the typed answer and its mark."""
+        """Yield ANSWERS_HEADER, then a row for each box of each attempt that has a mark: what was typed ("" if
+        nothing), the mark.
+
+        Attempts are those of `_described_attempts`, in that order; each row begins with their columns.
+        """
         yield ANSWERS_HEADER
         for described, attempt in self._described_attempts():
             for box, mark in attempt.marks.items():
@@ -115,9 +119,11 @@ class CourseFiles:
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def written_rows(self) -> Iterator[CsvRow]:
-        """Yield WRITTEN_HEADER, then one row for each answer to an open question in each attempt, if it is not blank.
+        """Yield WRITTEN_HEADER, then a row for each open question of each attempt that is answered: the question, the
+        answer.
 
-        The question has its latest wording.
+        Blank answers are left out, and answers are stripped. The question has the latest wording that a revision of
+        this sheet gave it. Each row begins with the attempt's columns.
         """
         yield WRITTEN_HEADER
         activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
@@ -132,7 +138,8 @@ class CourseFiles:
     def ticket_rows(self) -> Iterator[CsvRow]:
         """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
 
-        They are ordered by activity, anonymous ones of each first, without name and number and in a random order. Those
+        A question that no revision has any more is shown by its key. Rows are ordered by activity; in each, anonymous
+        ones come first, without name and number and in a random order. Hidden ones are there, marked as hidden; those
         still held back, and those of students who are not on the roster, are left out.
         """
         yield TICKETS_HEADER
@@ -149,7 +156,9 @@ class CourseFiles:
                 )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield STUDENTS_HEADER, then one row for each student on the roster, joined or not, with their practice."""
+        """Yield STUDENTS_HEADER, then one row for each student on the roster, by name, joined or not, with their
+        practice.
+        """
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
@@ -157,11 +166,12 @@ class CourseFiles:
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then for each student the points on each worksheet of each activity.
+        """Yield a header, then for each student name, number, and the points on each worksheet of each activity, empty
+        without an attempt.
 
-        After an activity's worksheets come its points as they count ("excused" if it doesn't count), and the reason for
-        an override. The last columns are `total_score`: the total and the points it is out of. Repeated titles get
-        their count.
+        After an activity's worksheets come its points as they count, overrides included ("excused" for an excused
+        student), and the reason for an override. The last two columns are the total and the points it is out of, over
+        the activities that count for the student. A repeated heading gets its count: "A", "A [2]".
         """
         columns = self.gradebook_columns
         header = [_("student"), _("number")]
@@ -180,9 +190,10 @@ class CourseFiles:
             yield [*row, *total_score(student, columns)]
 
     def override_rows(self) -> Iterator[CsvRow]:
-        """Yield OVERRIDES_HEADER, then one row for each of `overrides`, with its time in the course's time zone.
+        """Yield OVERRIDES_HEADER, then one row for each of `overrides`, by activity, then student id.
 
-        Overrides of students who are no longer on the roster are left out.
+        The time is in the course's time zone, to the second. Overrides of students who are no longer on the roster are
+        left out.
         """
         yield OVERRIDES_HEADER
         titles, zone = {each.id: each.plan.title for each in self.activities}, ZoneInfo(self.course.time_zone)
@@ -229,7 +240,9 @@ class CourseFiles:
                 archive.writestr(f"{folder}/{material.id}.toml", write_toml(material.content))
 
     def _course_json(self) -> dict[str, Any]:
-        """Return course.json: the course, its staff, its students, and id, title and state of its activities."""
+        """Return course.json: the course's fields; its staff with name, email and role; its students with id, name,
+        number and the time they joined; and id, title and state, which is the phase at `now`, of its activities.
+        """
         staff = [{"name": m.name, "email": m.email, "role": m.role} for m in self.store.courses.staff(self.course)]
         students = [
             {"id": s.id, "name": s.name, "number": s.roster_key, "joined_at": s.joined_at}
@@ -239,10 +252,11 @@ class CourseFiles:
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
-        """Return activities/N.json: the plan, every revision, and all that the students on the roster did.
+        """Return activities/N.json: state, plan, extra times, every revision, and all that the students on the roster
+        did.
 
-        That is attendance, drafts, attempts and exit-ticket answers, without the ids that students' browsers made.
-        Anonymous tickets that are still held back are only counted.
+        That is attendance, drafts, attempts and exit-ticket answers, without the attempts' client ids and the tickets'
+        ids. The state is the phase at `now`. Anonymous tickets that are still held back are only counted.
         """
         work = self.store.classwork
         attempts = [_fields_without("client_id", attempt) for attempt in self._attempts_of(activity)]
@@ -268,8 +282,8 @@ class CourseFiles:
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
         """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student id.
 
-        Left out are anonymous ones that are still held back, and those of students who were not on the roster when it
-        was read.
+        If the activity is closed, tickets that wait are mixed in before. Left out are anonymous ones that are still
+        held back, and those of students who were not on the roster when it was read.
         """
         self.store.exit_tickets.mix_closed(activity)
         answers = [
@@ -283,9 +297,10 @@ class CourseFiles:
     def _described_attempts(self) -> Iterator[tuple[CsvRow, Attempt]]:
         """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
 
-        A student's attempts on one worksheet, whatever its version, are numbered from 1. An attempt "counts" if the
-        gradebook counts it. Attempts on worksheets that the activity no longer has come after a student's others. Times
-        are in the course's time zone, to the second; the date is empty for an activity without a day.
+        Only students on the roster are included. A student's attempts on one worksheet, whatever its version, are
+        numbered from 1. An attempt "counts" if the gradebook counts it. Attempts on worksheets that the activity no
+        longer has come after a student's others. Times are in the course's time zone, to the second; the date is that
+        of the activity, and empty for one without a day.
         """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
@@ -322,9 +337,9 @@ def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[boo
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Level, number of sheets and of right sheets in a stored practice record; three empty cells for None.
+    """Level, number of sheets, and number of right sheets in a stored practice record; three empty cells for None.
 
-    The record is not checked: a right sheet is an entry that is its code alone.
+    The record must be valid. A sheet is right if its entry is a text (its code alone), not a list.
     """
     if record is None:
         return (None, None, None)

@@ -22,7 +22,10 @@ _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
 def settings_problem(title: str, time_zone: str) -> str:
-    """The sentence about an empty title or, else, an unknown IANA time zone; empty if both can be used."""
+    """The sentence about an empty title or, else, an unknown IANA time zone; "" if both can be used.
+
+    The names of time zones are compared exactly, and the title is not stripped.
+    """
     if not title:
         return _("Enter a title.")
     if time_zone in available_timezones():
@@ -32,10 +35,10 @@ def settings_problem(title: str, time_zone: str) -> str:
 
 
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
-    """Add a course called `title` with the same activities as drafts, but no students, dates or times, in one
-    transaction.
+    """Add a course called `title` in the same time zone, with the same activities as drafts, in one transaction.
 
-    Its worksheets and exit tickets are copied, too, and the copied activities and practice use these copies. Practice
+    Activities in any state are copied, without their dates and times; students are not. The worksheets and exit tickets
+    of the course are copied, too, unless removed, and the copied activities and practice use these copies. Practice
     that has nothing left is not copied. `teacher` is the only staff.
     """
     with store.transaction():
@@ -109,7 +112,11 @@ def practice_of(store: Store, course: Course) -> CoursePractice | None:
 
 
 def practising(store: Store, visitor: Visitor) -> Practising | None:
-    """The student as whom this browser practises for a course, what, and their record; None if for no course."""
+    """The enrolment as which this browser practises for a course, what the course practises, and the student's record.
+
+    It is the latest enrolment in a course that has practice and is not archived; None without one. The record is None
+    before the first sheet.
+    """
     stored = store.roster.practising(visitor.id)
     if stored is None:
         return None

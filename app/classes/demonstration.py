@@ -40,14 +40,21 @@ class Demonstration:
         self._store: Store | None = None
 
     def begin(self) -> Store:
-        """The store of today; made by the first who asks for it, which takes a second or two, while others wait."""
+        """The store of today, opened; its database is made first if no process has made it yet, which takes a second or
+        two.
+
+        Threads and processes wait while another makes or opens it.
+        """
         with self._lock, MachineTurn(self._folder / "turn").taken(lambda: None):
             if not self._path().exists():
                 self._make()
             return self._open()
 
     def current(self) -> Store | None:
-        """The store of today if it is there, else the last one that was opened here, else None. It never waits."""
+        """The store of today if its database exists and no other thread is opening or making it.
+
+        Otherwise the last one that was opened here, else None. It never waits, and never makes a database.
+        """
         if self._path().exists() and self._lock.acquire(blocking=False):
             try:
                 return self._open()

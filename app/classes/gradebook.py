@@ -76,10 +76,11 @@ def gradebook_columns(
 ) -> tuple[GradebookColumn, ...]:
     """The columns of activities, in their order: each student's last attempt on each sheet counts.
 
-    `points` are those of each sheet of an activity as it is now, by the activity's id. An attempt earns its share of
-    them, score / out_of, since a student's variant may have more or fewer boxes; a sheet not tried is worth 0. Scores
-    are rounded to 2 decimals; students without an attempt have none. Attempts and overrides of other activities are
-    ignored. The phases are those at `at`.
+    `points` are those of each sheet of an activity as it is now, by the activity's id, and must be there for every
+    activity. An attempt earns its share of them, score / out_of, since a student's variant may have more or fewer
+    boxes; a sheet not tried is worth 0. Scores are rounded to 2 decimals, an activity's only after adding; students
+    without an attempt have none. An override replaces the activity's score. Attempts and overrides of other activities
+    are ignored. The phases are those at `at`.
     """
     of_activity = defaultdict[int, list[AttemptScore]](list)
     for attempt in attempts:
@@ -102,8 +103,9 @@ def _column(
 ) -> GradebookColumn:
     """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`.
 
-    Without `out_of`, an attempt earns 0. An override's points take the place of those earned, or, if it has none,
-    remove them. The phase of an archived activity is "closed".
+    An attempt whose `out_of` is 0 earns 0. In `scores`, an override's points replace those earned, or, if they are None
+    (excused), remove them; the scores of the sheets and `earned` stay without overrides. Students with an
+    auto-submitted or late attempt are noted if that attempt counts. The phase of an archived activity is "closed".
     """
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
@@ -227,7 +229,11 @@ def gradebook_lines(
 
 
 def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: GradebookFilter) -> bool:
-    """Whether a student has something missing, is excused, or has an override ("changed") in a column; True for ""."""
+    """Whether the filter `show` keeps a student in the gradebook: all of them if it is "".
+
+    "missing", "excused" and "changed" keep students who, in any column, have something missing, are excused, or have an
+    override, which an excuse is, too.
+    """
     if show == "missing":
         return any(column.is_missing(student.id) for column in columns)
     if show == "excused":

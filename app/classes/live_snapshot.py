@@ -89,8 +89,8 @@ class RowBar:
     def segments(self) -> tuple[BarSegment, ...]:
         """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left out.
 
-        Widths are shares of all students counted in the row, so open ones leave the end of the bar empty. Each piece is
-        lower than the one before, and centred, so that nobody needs to tell their colours apart.
+        Positions and widths are in per cent of all students counted in the row, so open ones leave the end of the bar
+        empty. The heights are 1, 0.7 and 0.4 of the bar, centred, so that nobody needs to tell the colours apart.
         """
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
         heights: tuple[tuple[RowState, int, float], ...] = (
@@ -195,7 +195,9 @@ class LiveSnapshots:
         return entry.snapshot or shown
 
     def _renew_quietly(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> None:
-        """Take a new snapshot; an error is logged, and makes the next request take it itself."""
+        """Take a new snapshot; an error is logged as a warning and not raised, and makes the next request take it
+        itself.
+        """
         try:
             self._renew(library, store, activity, entry)
         except Exception as error:
@@ -203,7 +205,11 @@ class LiveSnapshots:
             entry.expires_at = float("-inf")
 
     def _renew(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
-        """Take a new snapshot and return it; if another thread has just done so, return that one."""
+        """Take a new snapshot and return it, unless the one in `entry` has not expired: then return that.
+
+        Waits while another thread takes one. The new one expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR
+        times as long as that took, if this is longer.
+        """
         with entry.lock:
             begin = self._clock()
             if entry.snapshot is None or begin >= entry.expires_at:
@@ -233,7 +239,8 @@ def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _C
     """A new snapshot of an activity; reads and grades only what has changed since the last one, which `entry` holds.
 
     It also updates `entry`. After a regrade every attempt is read again. The students are those who came, then others
-    who have work. On each sheet of the newest revision a student's last attempt counts, else their draft.
+    who have work, even only on sheets of earlier revisions. On each sheet of the newest revision a student's last
+    attempt counts, else their draft; work on other sheets is left out.
     """
     taken_at, attendance = store.now(), store.classwork.attendance(activity.id)
     regrade = store.live.last_regrade(activity.id)
@@ -268,9 +275,9 @@ def _snapshot_version(
 ) -> str:
     """Sixteen characters that change with anything that a snapshot shows of the students.
 
-    They are a hash of the revision, the last regrade, attendance, exit tickets handed in, and the ids of attempts and
-    versions of drafts, so that all processes agree on them. `drafts` are those that count: of students without an
-    attempt on that sheet.
+    They are a hash of the revision, the last regrade, who came and handed in an exit ticket, each student's last
+    attempt on each sheet with whether any was handed in, and the versions of drafts, so that all processes agree on
+    them. `drafts` are those that count: of students without an attempt on that sheet.
     """
     attempts = sorted((*whose, attempt.id, attempt.handed_in) for whose, attempt in last.items())
     typed = sorted((*whose, version) for whose, version in drafts.items())
@@ -280,7 +287,10 @@ def _snapshot_version(
 
 
 def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
-    """Read the marks of these attempts into the cache unless they are there; drop all other attempts from it."""
+    """Read the row states, misconceptions and choices of these attempts into the cache unless they are there.
+
+    All other attempts are dropped from it; an id that does not exist is skipped.
+    """
     marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
         entry.attempts[attempt_id] = LiveProgress(
@@ -295,7 +305,8 @@ def _grade_drafts(
 ) -> None:
     """Grade into the cache each draft whose version in `versions` is not the cached one; drop those not in `versions`.
 
-    Texts for boxes that the sheet lacks are ignored.
+    A draft that has gone meanwhile is skipped, and its cached progress stays. Texts for boxes that the sheet lacks are
+    ignored.
     """
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
@@ -316,9 +327,8 @@ def _grade_drafts(
 def _row_states(marks: Mapping[str, str]) -> dict[str, RowState]:
     """The state of each row that has marks, by the row's key, from the kind of mark of each blank.
 
-    A wrong or unreadable blank makes its row wrong, else an empty one open, else a follow-through one follow-through.
-
-    Example: {'keys.rows': 'right', 'keys.columns': 'wrong'} gives {'keys': 'wrong'}.
+    The row is "wrong" if any blank is wrong or unreadable, else "open" if any is empty, else "follows" if any is a
+    follow-through, else "right". Example: {'keys.rows': 'right', 'keys.columns': 'wrong'} gives {'keys': 'wrong'}.
     """
     blanks = dict[str, list[str]]()
     for blank in marks:
@@ -337,7 +347,8 @@ def _sheet_snapshot(
 ) -> SheetSnapshot:
     """The snapshot of sheet `sheet_number`, from 1, in the newest revision, counted from cached progress.
 
-    It has the progress of all `student_ids`; rows and misconceptions count those who have begun. `last` are the last
+    It has the progress of all `student_ids`; rows and misconceptions count those who have begun, which is who has an
+    attempt or a draft on it. Misconceptions come with the number of students, most frequent first. `last` are the last
     attempts of the whole activity.
     """
     sheet = activity.content.items[sheet_number - 1].sheet_key
@@ -375,7 +386,8 @@ def _choices(answers: Mapping[str, str]) -> dict[str, str]:
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
     """One row with the number of `begun` sheets on which it is in each state; without a state it counts as open.
 
-    Of a choice, also how often each option was chosen; unreadable choices are left out.
+    Of a choice, also the label and number of each option that anybody chose, in the order of the options; unreadable
+    choices are left out.
     """
     states = [progress.rows.get(row.key, "open") for progress in begun]
     asked, chosen = variant.table.askable[row.key], Counter[int]()

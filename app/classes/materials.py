@@ -64,8 +64,8 @@ def with_materials(
 ) -> OwnMaterials:
     """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
 
-    Materials whose settings are not valid here, or name a model whose config can no longer be read, are left out, with
-    the error's sentence as reason.
+    Its `by_key` are the usable materials. Materials whose settings are not valid here, or name a model whose config can
+    no longer be read, are left out, and are in `unusable`, by id, with the error's sentence.
     """
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()
@@ -134,7 +134,10 @@ def ticket_of_material(material: Material) -> Ticket:
 def add_material(
     store: Store, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, settings: Mapping[str, Any]
 ) -> Material:
-    """Add a material of a course or a teacher, in one transaction with an entry in the audit log."""
+    """Add a material of a course or a teacher, in one transaction with an entry in the audit log.
+
+    The settings are stored as they are, without a check.
+    """
     with store.transaction():
         material = store.materials.add(kind, owner, teacher, settings)
         store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
@@ -146,7 +149,8 @@ def save_material(
 ) -> MaterialSave:
     """Save a material as `Materials.save` does; a new version gets an entry in the audit log in the same transaction.
 
-    There is none if the save was refused, or if the newest version is still that of `material`.
+    There is no entry if the save was refused, or if the newest version, whose settings may have been these already, has
+    the version number that `material` has.
     """
     with store.transaction():
         save = store.materials.save(material, based_on, settings, teacher)
@@ -160,9 +164,9 @@ def settings_to_copy(
 ) -> dict[str, Any]:
     """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not given.
 
-    With another model than the worksheet's default, the copy is about that model alone, has the sheet's title with it,
-    and lacks rows that the model does not have. Raises WorksheetError, TokensError and TopicError as `Library.variant`
-    does.
+    With the worksheet's default model, only the lengths can differ from the worksheet. With another one, the copy is
+    about that model alone, has the sheet's title with it, and lacks rows that the model does not have. Raises
+    WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet, asked = variant.worksheet, variant.table.askable
@@ -183,9 +187,10 @@ def title_of_copy(title: str, taken: Collection[str]) -> str:
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
-    """Copy the newest version of every material of a course, removed ones left out, into another one.
+    """Copy the newest version of every worksheet and exit ticket of a course, removed ones left out, into another
+    course.
 
-    Returns the new keys by the old ones. `teacher` is who made the copies.
+    Returns the new keys by the old ones. `teacher` is who made the copies; nothing is written to the audit log.
     """
     return {
         material.key: store.materials.add(material.kind, copy, teacher, material.content).key

@@ -175,8 +175,10 @@ class PaperImport:
     def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
         """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored.
 
-        Sentences number the rejected lines from 1, since the form shows these first. Rejected lines offer students to
-        choose from, until there are MAX_CHOICES in all; the first one always does.
+        A clear line says what it replaces: the line above for the same student and sheet, else the student's last
+        attempt there. It is already stored if that student has the same answers on the same sheet and sizes stored from
+        paper, or in a line above. Sentences number the rejected lines from 1, since the form shows these first.
+        Rejected lines offer students to choose from, until there are MAX_CHOICES in all; the first one always does.
         """
         read, rejected = list[ReadLine](), list[RejectedLine]()
         stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
@@ -316,9 +318,10 @@ class PaperImport:
         raise PaperLineError(problem.format(at=line_number))
 
     def _find_students(self, label: str) -> tuple[tuple[Student, ...], str]:
-        """Every student whom a label may mean, and the sheet code at its end ('' for none).
+        """Every student whom a label may mean, and the sheet code at its end, as typed ('' for none).
 
-        The last word is taken for a code only where nobody fits the whole label and the word can be read as one.
+        Only if nobody fits the whole label, and its last word can be read as a code, is that word the code, and the
+        rest the student, whom nobody may fit either.
         """
         if students := self.roster.find(label):
             return students, ""

@@ -76,6 +76,7 @@ class RegradePreview:
         """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`.
 
         They are a hash of each changed attempt's id and old score, and of its new marks, score and misconceptions.
+        Previews with the same changes have the same one, whatever their basis.
         """
         text = repr([
             (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
@@ -168,7 +169,9 @@ class Regrading:
 
 
 def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
-    """What a preview depends on, read now, with two small queries."""
+    """What a preview depends on, read now: the present worksheets, models and wording, the basis, the activity's
+    revision and follow-through share, its last regrade, and the id of each student's last attempt on each sheet.
+    """
     last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
     regrade = store.live.last_regrade(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
@@ -179,8 +182,10 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
     """Grade every attempt of the activity again, by the sheets that `basis` says, and store nothing.
 
-    The changes are the attempts, oldest first, that would get other marks, misconceptions or points. An attempt whose
-    frozen sheet is gone counts as an attempt without a change.
+    "frozen" means the sheets as their revisions froze them; any other basis, as the library defines them now
+    (`corrected_definition`), and then the preview also has these definitions. The changes are the attempts, oldest
+    first, that would get other marks, misconceptions, scores or maximum scores, and whether each counts. An attempt
+    whose frozen sheet is gone is in the number of attempts, but never a change.
     """
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)

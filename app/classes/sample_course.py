@@ -35,7 +35,7 @@ def add_sample_course(
 
     A teacher who already has a sample course, archived or not, gets that one back, unchanged. A new one is stored in
     one transaction with an entry in the audit log by `actor`, the teacher if None. The time zone is that of the
-    teacher's newest course, else UTC.
+    teacher's newest course, else UTC. Both lessons have the exit ticket "classic", if it is among `tickets`.
     """
     courses = [taught.course for taught in store.courses.taught_by(teacher)]
     if existing := next((course for course in courses if course.sample), None):
@@ -117,7 +117,7 @@ def _misconception_answers(variant: Variant, student: int) -> Mapping[Blank, int
     """The wrong numbers that the student's misconception gives on this sheet, by blank; {} for a student without one.
 
     HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on; the
-    others hold none.
+    others hold none. Of several ways in which a misconception may show, the first is taken.
     """
     shown = list({e.misconception: e.wrong_answers for e in reversed(expectations(variant.problem))}.values())[::-1]
     holders = [number for number, count in enumerate(HOLDERS) for _ in range(count)]

@@ -128,7 +128,7 @@ Action = Callable[[Variant, WorkSoFar, Rules, SentSheet], Outcome]
 def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: SentSheet) -> tuple[Outcome, Work]:
     """Do an action and store its outcome; if another request has changed the work meanwhile, read it and do it again.
 
-    Returns the outcome and the work as it is then.
+    Returns the outcome of the last try, and the work after it. Other errors of storing are raised.
     """
     while True:
         outcome = action(variant, work, rules, sent)
@@ -141,7 +141,7 @@ def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: Se
 def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
     """Save what was typed; once no attempt is left, answers to open questions also go to the last attempt.
 
-    Refused ("not-open") if the activity accepts nothing.
+    The result is "saved", or "not-open", with nothing stored, if the activity accepts nothing.
     """
     if not rules.accepts:
         return _refused("not-open", work, sent)
@@ -154,8 +154,11 @@ def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Ou
 def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
     """Mark the sheet as one more attempt; if no answer can be read, it is only saved, and costs no attempt.
 
-    In this order: refused if the activity accepts nothing; only saved if the rules have changed since the page was
-    made; refused if marks come later; with no attempt left, nothing is stored. A repeated request adds no attempt.
+    The first of these that applies is the result: "not-open", if the activity accepts nothing; "new-rules", only saved,
+    if the rules have changed since the page was made; "marks-later", if the activity does not give marks at once;
+    "nothing-read", only saved; "no-attempts-left"; else "checked". With "not-open", "marks-later" and
+    "no-attempts-left" nothing is stored. A repeated request is "checked", even with no attempt left, but adds no
+    attempt.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
@@ -233,12 +236,14 @@ def show_answers(_variant: Variant, work: WorkSoFar, _rules: Rules, sent: SentSh
 
 
 def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Hand the sheet in; if boxes are empty and the page wants to ask about that, it is only saved.
+    """Hand the sheet in.
 
-    It is refused if the activity accepts nothing, and only saved if the rules have changed since the page was made. If
-    the last attempt has the same boxes and was not handed in, or was made by this very request, that attempt is handed
-    in; otherwise a new one is made. With no attempt left, the last one is handed in, and only answers to open questions
-    are saved.
+    The first of these that applies is the result: "not-open", with nothing stored, if the activity accepts nothing;
+    "new-rules", only saved, if the rules have changed since the page was made; "empty", only saved, if boxes are empty
+    and the page wants to ask about that; "handed-in". If the last attempt has the same texts in its boxes and was not
+    handed in, or was made by this very request, that attempt is handed in, the former with the present answers to open
+    questions; otherwise a new one is made. With no attempt left, the result is "no-attempts-left" instead: the last
+    attempt is handed in, and only answers to open questions are saved, in it and in the draft.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
@@ -263,9 +268,10 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
 def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome:
     """What is typed when the activity ends, as a submission; `rules` are those of the moment it was saved.
 
-    Nothing is submitted if the activity does not do so, the work has no news since the last attempt, or no attempt is
-    left; if it was typed late and something was handed in on time; or if no box can be read and no open question is
-    answered.
+    The outcome is "auto-submitted", with an attempt that is handed in, or "nothing-to-submit" without one. Nothing is
+    submitted if the policies do not auto-submit, the work has no news since the last attempt, or no attempt is left; if
+    it was typed late and something was handed in on time; or if no box can be read and no open question is answered.
+    Nothing is stored here.
     """
     answers, questions = work.draft.answers, [question_name(each.key) for each in variant.worksheet.questions]
     nothing = Outcome("nothing-to-submit", answers)
@@ -304,9 +310,10 @@ def _refused(result: ActionResult, work: WorkSoFar, sent: SentSheet) -> Outcome:
 
 
 def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | None:
-    """Why a press is not carried out: the activity is not open, or its rules have changed; None if neither.
+    """The outcome of a press that is not carried out: "not-open", if the activity accepts nothing, else "new-rules", if
+    its rules have changed since the page was made; None if neither.
 
-    In the second case, what was typed is saved.
+    Only with "new-rules" is what was typed saved.
     """
     if not rules.accepts:
         return _refused("not-open", work, sent)

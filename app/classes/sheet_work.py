@@ -69,7 +69,8 @@ class StoredWork:
         """The work after storing an outcome in one transaction, unchanged if it has nothing to store.
 
         With an attempt, that is added, and `written` and `hands_in_last` are ignored. Otherwise the draft is saved, and
-        the last attempt, if there is one, gets the answers in `written` and is handed in if `hands_in_last`.
+        the last attempt, if there is one, gets the answers in `written` and is handed in if `hands_in_last`. Raises
+        WorkChangedError, and stores nothing, if another request has changed the work meanwhile.
         """
         classwork, draft, last = self.store.classwork, outcome.draft, self.last
         if outcome.attempt:
@@ -114,7 +115,11 @@ class ClassWork(StoredWork):
         return self.last is not None and self.answers_other_numbers(self.last)
 
     def answers_other_numbers(self, attempt: Attempt) -> bool:
-        """Whether an attempt answers a sheet with other sizes, so that the sheets' codes differ."""
+        """Whether an attempt answers a sheet with another code than the present one, because its model or lengths
+        differ.
+
+        Sizes that the code does not show, such as a decoder's length on a sheet without one, make no difference.
+        """
         if attempt.variant == self.sizes:
             return False
         library = library_of(self.library, self.store, self.activity.content)

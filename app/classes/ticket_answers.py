@@ -15,9 +15,11 @@ Typed = Mapping[str, Sequence[str]]  # by the key of a question: what was writte
 
 
 def answer_texts(ticket: Ticket, typed: Typed) -> dict[str, str]:
-    """The text of each answer by the key of its question: what was chosen, in the ticket's order, or what was written.
+    """The text of each answer by the key of its question: the choices in the ticket's order, one a line, or what was
+    written.
 
-    Questions without an answer are left out.
+    Questions without an answer are left out. Values that the question does not offer are left out, too, unless it
+    offers none of them: then all are kept.
     """
     texts = dict[str, str]()
     for question in ticket.questions:
@@ -55,7 +57,11 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
 
 
 def _question_problem(question: TicketQuestion, values: Sequence[str]) -> str:
-    """Why an answer is refused, or "": not offered, several choices in place of one, or a required one missing."""
+    """Why an answer is refused, or "" if it is not.
+
+    The first that applies: a value that is not offered, for a question with choices; more than one value, unless
+    several may be chosen; no value, for a required question.
+    """
     if question.choices and not set(values) <= set(question.choices):
         return _("This cannot be chosen here: choose again.")
     if len(set(values)) > 1 and question.kind != "choose-several":

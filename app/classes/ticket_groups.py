@@ -71,7 +71,8 @@ class ChoiceCount:
 def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> tuple[ChoiceCount, ...]:
     """Each choice of a question with the answers that chose it, in the question's order; none for free text.
 
-    Answers to other questions, and those that name anything no longer offered, are left out, and not counted in `of`.
+    Answers to other questions, and those that name anything no longer offered, are left out; hidden ones are not. `of`
+    is the number of all answers that count, whatever they chose. Only the two ends of a scale have labels.
     """
     chosen = [(answer, chosen_in(question, answer.text)) for answer in answers if answer.question == question.key]
     valid = [(answer, choices) for answer, choices in chosen if choices]
@@ -89,7 +90,7 @@ def written_answers(
     """The answers to show as written text, in the given order: free texts and choices no longer offered.
 
     An answer is left out only if all its lines are choices of its question as it is asked now; an answer to a question
-    that is not in `questions` is kept.
+    that is not in `questions` is kept. Whether an answer is hidden makes no difference.
     """
     return tuple(
         answer
@@ -99,9 +100,10 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers to each question in groups that say the same, hidden ones apart.
+    """The answers to each question in groups that say the same, without regard to case, spaces and punctuation.
 
-    Starred groups come first, then the largest; equal ones are in the order of their first answers.
+    Hidden ones form groups of their own. Groups with a starred answer come first, then the largest; equal ones are in
+    the order of their first answers. Groups of different questions are not kept together.
     """
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:

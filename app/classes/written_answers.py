@@ -44,9 +44,11 @@ class OpenQuestionResults:
 def open_questions(
     store: Store, activity: Activity, results: Sequence[SheetResults]
 ) -> tuple[OpenQuestionResults, ...]:
-    """Every open question of these sheets, and of earlier revisions those that somebody answered, sheet by sheet.
+    """Every open question that these sheets ask, and those of their earlier wording that somebody answered, sheet by
+    sheet.
 
-    Their texts are those of the newest revision that asks them.
+    Each has its sheet's number, its text in the newest revision that asks it, and the answers by student (see
+    `_texts`); students without an answer are left out.
     """
     asked = questions_asked(store.activities.revisions(activity))
     questions = list[OpenQuestionResults]()

@@ -75,7 +75,8 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
     """What `read_roster` returns, and the names of the rows that Canvas and Moodle added, which it leaves out.
 
-    Raises RosterError as `read_roster` does, and for more than MAX_ROSTER_BYTES bytes or characters.
+    There are such rows only in a list with a header. Raises RosterError as `read_roster` does, for more than
+    MAX_ROSTER_BYTES bytes (of a text: characters), and for more than _EXTRA_LINES lines beyond `max_names`.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")

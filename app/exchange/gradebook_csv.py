@@ -48,9 +48,10 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
 def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
     """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes.
 
-    The cell of an activity not tried, or from which the student is excused, is empty. Students without a number on the
-    roster are left out: Moodle would give their grades to the student in the row above. The key column is the e-mail
-    address if every number is one, else the ID number. A repeated title gets its count: "Quiz (%) [2]".
+    Grades have at most 2 decimals. A cell is empty if the student has not tried the activity or is excused, or if
+    nothing can be earned. Students without a number on the roster are left out: Moodle would give their grades to the
+    student in the row above. The key column is the e-mail address if every number is one, else the ID number. A
+    repeated title gets its count: "Quiz (%) [2]".
     """
     numbered = [student for student in students if student.roster_key]
     by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)

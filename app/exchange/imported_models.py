@@ -94,12 +94,12 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 def config_to_keep(config: object, depth: int = 0) -> object:
     """A config without fields that no size is read from: long texts and lists, tables of labels, quantization settings.
 
-    A table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one: those
+    Fields of UNREAD_FIELDS, and those whose name has more than MAX_KEPT_TEXT characters, are left out on every level. A
+    table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one: those
     within MAX_KEPT_DEPTH others are left out. A config that is no object stays.
 
-    Example:
-        config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})
-        # {"d_model": 512, "id2label": 1}
+    Example: config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}}) # {"d_model": 512,
+    "id2label": 1}
     """
     if isinstance(config, dict):
         labels = config.get("id2label")
@@ -113,9 +113,11 @@ def config_to_keep(config: object, depth: int = 0) -> object:
 
 
 def _is_small(value: object, depth: int) -> bool:
-    """Whether a field may be one that sizes are read from: a number, a short text or list, or an object.
+    """Whether a field may be one that sizes are read from: any number, true, false or null, a text of at most
+    MAX_KEPT_TEXT characters, a list of at most MAX_KEPT_LIST items, or an object.
 
-    A list of objects is not, nor an object within MAX_KEPT_DEPTH others; what an object holds isn't looked at here.
+    A list that has an object is not, nor an object within MAX_KEPT_DEPTH others (`depth`); what an object holds isn't
+    looked at here.
     """
     if isinstance(value, dict):
         return depth < MAX_KEPT_DEPTH

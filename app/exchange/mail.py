@@ -130,7 +130,8 @@ class Outbox:
     def put(self, work: Callable[[], None]) -> bool:
         """Queue `work` for the thread, to be done in the present language, and return True without waiting for it.
 
-        If `capacity` pieces are waiting already, drops it and returns False.
+        If `capacity` pieces are waiting already, drops it and returns False. After `close`, work is queued, but never
+        done.
         """
         with self._starting:
             if self._thread is None:
@@ -145,7 +146,8 @@ class Outbox:
     def close(self) -> None:
         """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S.
 
-        Returns at once if nothing was ever queued.
+        What is not done by then goes on in the thread, which does not keep the process from ending. Returns at once if
+        nothing was ever queued.
         """
         if self._thread is None:
             return
@@ -176,7 +178,8 @@ class Mail:
     def send(self, email: str, subject: str, text: str) -> None:
         """Send one message in plain text to `email` from `sender`, with a login if the server has a user.
 
-        Waits for the server; raises MailError if it fails in any way. Call it through the outbox.
+        Waits for the server. Raises MailError if it fails in any way, which names the kind of error and the server's
+        code, but no address. Call it through the outbox.
         """
         try:
             smtp = _connect(self.server)

@@ -51,7 +51,10 @@ def plain_csv(rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
-    """Return a row as one line of CSV with its CRLF, formulas escaped; `quoting` is one of the csv.QUOTE_ constants."""
+    """Return a row as one line of CSV with its CRLF: formulas escaped, then cells written as `_cell_value` says.
+
+    `quoting` is one of the csv.QUOTE_ constants.
+    """
     file = io.StringIO()
     cells = (_cell_value(escape_formula(cell)) for cell in row)
     csv.writer(file, quoting=quoting, lineterminator="\r\n").writerow(cells)

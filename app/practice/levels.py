@@ -97,9 +97,12 @@ def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[Prac
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
-    """The levels that `practice_levels` gives for these worksheets; remembered, since every page of practice asks.
+    """The levels that `practice_levels` gives for these worksheets, in the order of LEVELS; those without a worksheet
+    are left out.
 
     A worksheet's level is that of its topic, or the topic's "-latent" level if the worksheet has a row "latent".
+    Worksheets whose tokens are not rows are left out, and so are the library's on a sentence, but not a course's. In a
+    level, those that ask for numbers come first, then those with fewest rows.
     """
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
@@ -141,7 +144,10 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -
 
 
 def _present(keys: tuple[str, ...], library_has: Collection[str]) -> Iterator[str]:
-    """The levels among `keys` that the library has; each other one is replaced by those it comes after, and so on."""
+    """The levels among `keys` that the library has; each other one is replaced by those it comes after, and so on.
+
+    A level that is reached in two ways comes twice.
+    """
     for key in keys:
         if key in library_has:
             yield key

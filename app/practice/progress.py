@@ -85,7 +85,8 @@ def practice_panel(
 
     `after` is the record with the result of this sheet, or `record` if there is none to count yet; level and groups are
     shown as they are then. The panel says why this sheet comes only if it is the one that `record` asks for, and names
-    the level that follows only if the result passes this one and not every level is passed.
+    the level that follows only if the result passes this one and not every level is passed. It offers the other kind of
+    answers, numbers or letters, only on a level that has both.
     """
     practice, following = Practice(library, record), Practice(library, after)
     level = next(view for view in level_views(following) if view.key == practice.level.key)
@@ -114,7 +115,8 @@ def _level_view(practice: Practice, level: PracticeLevel) -> LevelView:
     """The view of a level: "current" for the record's level, unless all are passed; else "passed", else "closed" as
     long as levels are to be passed before it, else "open".
 
-    All steps of a passed level count as done.
+    Numbers count on from `first_number`. All steps of a passed level count as done. No level in steps can be tested out
+    of. `missed` and `before` have names, the latter with numbers: "3. Scale".
     """
     wording, passed, first = practice.library.wording, practice.record.passed, first_number(practice)
     before = [each for each in practice.levels if each.key in level.after and each.key not in passed]

@@ -181,10 +181,11 @@ _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEP
 
 
 def read_record(text: str) -> PracticeRecord:
-    """The record that `write_record` wrote; raises RecordError if the text is too long or has another form.
+    """The record that `write_record` wrote; raises RecordError for more than MAX_RECORD_CHARACTERS, or another form.
 
     Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist. A code
-    has to be well formed, and may be one that opens no sheet.
+    has to be well formed, and may be one that opens no sheet; levels may be unknown. A level that was passed is there
+    once.
     """
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError(_("This record of practice is too long."))

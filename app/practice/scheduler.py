@@ -222,9 +222,9 @@ def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
 def _hardest_sheet(practice: Practice) -> Variant:
     """The sheet to test out of the record's level with.
 
-    Of each worksheet that practice deals on that level SEEDS_TRIED random sheets are drawn. It is that on which the
-    most misconceptions show unmistakably; of equal ones, that with the most boxes. It is not the last sheet of the
-    record, unless no other was drawn.
+    Of each worksheet that practice deals on that level SEEDS_TRIED random sheets are drawn, which depend on the record
+    alone. It is that on which the most misconceptions show unmistakably; of equal ones, that with the most boxes, then
+    the first drawn. It is not the last sheet of the record, unless no other was drawn.
     """
     drawn = [
         practice.library.seeded(key, _random_number(practice.record, f"{key}/{turn}"))
@@ -295,7 +295,8 @@ def _other_model_showing(practice: Practice, worksheets: Iterable[str], misconce
 def _sheet_showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Variant | None:
     """The first sheet that shows all of these misconceptions, or else the one that shows the best of them.
 
-    It must show the first. Among several, misconceptions earlier in the sequence decide. None if no sheet shows it.
+    It must show the first. Of two such sheets, that is better which shows the earliest misconception in which they
+    differ; of equal ones the first is taken. None if no sheet shows the first.
     """
     best: tuple[tuple[bool, ...], Variant] | None = None
     for sheet in sheets:

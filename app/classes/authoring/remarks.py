@@ -32,11 +32,12 @@ class Remark:
 
 
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
-    """Everything the checker finds on a worksheet with its default model and length, what matters first.
+    """Everything the checker finds on a worksheet with its default model and length: what matters first, else in its
+    order.
 
-    A remark matters if its author can fix the finding, or should describe it as a misconception. Sentences have the
-    names of misconceptions, not their keys. The library must hold the worksheet's models; it need not hold the
-    worksheet.
+    A remark matters if its author can fix the finding, or should describe it as a misconception. Its sentence has the
+    names of misconceptions, not their keys, and it has at most one proposal; several remarks never make the same one.
+    The library must hold the worksheet's models; it need not hold the worksheet.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
@@ -64,11 +65,12 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """The button that would fix a finding, if there is one.
+    """The one button that would fix a finding, or none.
 
-    The first that applies: another number of tokens, unless the sheet has a sentence, which has its own; a hidden fact
-    stated again; no rounding allowed; the first author's misconception that the finding names removed; the automatic
-    title, if the finding then goes.
+    What it does depends on the finding: set the number of tokens that the finding proposes, unless the sheet has a
+    sentence, whose length is fixed; state the hidden fact again that the finding is about; set the tolerance to 0;
+    remove the first of the author's misconceptions whose name the finding quotes; or, about words, restore the
+    automatic title, if the finding is then gone.
     """
     sheet = variant.worksheet
     if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given

@@ -69,7 +69,11 @@ class TicketTexts:
 
 
 def texts_of_ticket(ticket: Ticket) -> TicketTexts:
-    """The texts that show a ticket in the form; `ticket_settings` gives its settings back."""
+    """The texts that show a ticket in the form; `ticket_settings` turns them into the ticket's settings again.
+
+    A question's name is its key, and its options are one a line. What it lacks, such as the labels of a scale, is '';
+    so is a `pick_at_least` of 0.
+    """
     questions = list[QuestionFields]()
     for each in ticket.questions:
         first, last = each.labels or ("", "")
@@ -80,10 +84,11 @@ def texts_of_ticket(ticket: Ticket) -> TicketTexts:
 
 
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
-    """The settings of a ticket file, unchecked; an empty `pick_at_least` is 0.
+    """The settings of the form as in a ticket file, unchecked; `pick_at_least` stays a text, or is 0 if empty.
 
-    A new question gets a key from its text that no other question has, and keeps it when the text changes. Only a scale
-    has labels, and only a question that asks to choose has options.
+    A question whose name begins with NEW_QUESTION gets a key made from its text, numbered if another question has that
+    key; any other keeps its name as the key, even if its text has changed. Only a scale has labels, and only a question
+    that asks to choose has options, without blank lines.
     """
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
@@ -122,10 +127,10 @@ def field_of_error(texts: TicketTexts, error: SettingError) -> str:
 
 
 def draft_ticket(texts: TicketTexts) -> Ticket:
-    """The ticket of a form for its preview; it need not be one that can be saved.
+    """The ticket of a form for its preview, unchecked and with the key ""; it need not be one that can be saved.
 
     Questions are cut to what a ticket may hold, in number and in length; title and instruction are not. A number of
-    questions to pick that cannot be read, or has more than two digits, is 0.
+    questions to pick is 0 if it is empty, is not written in digits, or has more than two of them.
     """
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
@@ -141,9 +146,10 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
-    """The question cut to what a ticket may hold; an unknown kind is "text", an empty text "…".
+    """The question for a preview, unchecked: an unknown kind becomes "text", and an empty text "…".
 
-    It has options only if it asks to choose, and labels only if it is a scale.
+    Text, number of options, each option and each label are cut to what a ticket may hold. Only a question that asks to
+    choose has options, and only a scale has labels.
     """
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
@@ -161,9 +167,10 @@ def _draft_question(question: QuestionFields) -> TicketQuestion:
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
     """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element that gets the focus.
 
-    That is the text of the question added; after a removal that of the question before it (or the first), or the
-    button "do-add" if none is left; else the button that was pressed. Any other action changes nothing, nor does adding
-    beyond MAX_TICKET_QUESTIONS, moving the first question up or the last one down.
+    A question is added at the end. The focus goes to "text-NAME" of the question added; after a removal, to that of the
+    question before it (else the one now first), or to "do-add" if none is left; in all other cases to the button
+    pressed, "do-VERB-NAME". Any other action or name changes nothing, nor does adding beyond MAX_TICKET_QUESTIONS,
+    moving the first question up or the last one down.
     """
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]
@@ -183,10 +190,11 @@ def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
 
 
 def ticket_lines(ticket: Ticket) -> list[str]:
-    """What a ticket holds in lines of text, by which two versions are compared.
+    """A ticket as lines of text, by which two versions are compared.
 
-    Title, instruction, the rule about how many to pick if there is one, whether it is anonymous, and a line for each
-    question: its number and text, and in brackets kind, options, labels and whether it is required.
+    One line each: title; instruction; how many questions to pick, only if there is such a rule; whether it is anonymous
+    or with names; then every question with its number from 1, its text, and in brackets its kind, options, labels, and
+    "required" if it is.
     """
     rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
     lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]

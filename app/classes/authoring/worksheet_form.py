@@ -122,7 +122,7 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
     """The worksheet that the texts of a form describe, under this key.
 
     The library must hold the imported models that the form names. Raises WorksheetFormError about the first field that
-    cannot be used.
+    cannot be read, and if there is none, about the first setting that a worksheet cannot have.
     """
     settings = _settings(library, texts)
     worksheet, errors = check_settings(key, settings, library.models, library.wording)
@@ -143,11 +143,12 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with all rows that this topic has for this model, after one of the two was changed.
+    """The texts with all rows that this topic has for this model, after topic or model was changed.
 
-    Rows that were there stay in their order, with what was typed for them; new ones come after the row that they follow
-    in the topic's table, and are asked. With another topic, the order is the table's, rows that it lacks are dropped,
-    and all are asked. Nothing changes if the model has no such topic.
+    Rows that this topic and model lack are dropped; the others keep what was typed for them; new ones are asked. If the
+    topic is the same, rows stay in their order, and a new one comes after the row that it follows in the topic's table.
+    With another topic, all rows are in the table's order, and all are asked. Nothing changes if topic or model is
+    unknown, or if the topic cannot take the model.
     """
     possible = rows_of_topic(library, texts)
     if not possible:
@@ -186,7 +187,9 @@ def bug_in(fields: Mapping[str, str]) -> str:
 
 
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
-    """The keys in order, each missing one of `possible` inserted after the nearest one before it there.
+    """The keys in order, each missing one of `possible` inserted after the nearest key before it in `possible`.
+
+    A key with none before it comes first. Keys of `order` that `possible` lacks stay.
 
     >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
     ['scores', 'input', 'queries']
@@ -200,10 +203,11 @@ def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
 
 
 def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
-    """The settings that the texts mean, named as in a worksheet file; raises WorksheetFormError.
+    """The settings that the texts mean, named as in a worksheet file, with switches as booleans and numbers as numbers.
 
     An empty title is replaced by the automatic one, or "Worksheet". Caption and reason of a bug are left out if the
-    topic has no bugs.
+    topic has no bugs. Raises WorksheetFormError for a text that is too long, a number that cannot be read, and what
+    `_row_settings`, `_questions` and `_misconceptions` refuse; whether the settings are possible is not checked.
     """
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
@@ -275,7 +279,10 @@ def _row_settings(texts: EditorTexts) -> dict[str, Any]:
 
 
 def _points(row: RowTexts) -> int:
-    """The points of each box of a row; raises WorksheetFormError for anything but a whole number up to MAX_POINTS."""
+    """The points of each box of a row.
+
+    Raises WorksheetFormError about "rows.KEY.points" for anything but a whole number from 0 to MAX_POINTS, also for "".
+    """
     if not _is_whole(row.points) or int(row.points) > MAX_POINTS:
         sentence = _("Write a whole number of points from 0 to {most}.").format(most=MAX_POINTS)
         raise WorksheetFormError(f"rows.{row.key}.points", sentence)
@@ -283,10 +290,11 @@ def _points(row: RowTexts) -> int:
 
 
 def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
-    """The settings of the questions with a text or a model answer; a new one gets a key made from its text.
+    """The settings "key", "text" and "model_answer" of each question that has a text or an answer, new ones with a new
+    key.
 
-    Raises WorksheetFormError: about the field "questions" for too many, empty ones included, and about a field such as
-    "questions.0.text", whose number counts empty ones, too, for too long a text.
+    Raises WorksheetFormError for more than MAX_QUESTIONS, empty ones included, and about the field, such as
+    "questions.0.text", for a text of more than MAX_SHORT_TEXT or an answer of more than MAX_MARKDOWN characters.
     """
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
@@ -321,10 +329,10 @@ def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]
 
 
 def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "") -> list[dict[str, Any]]:
-    """The entries of a list, a new one with a key made from its text in the field `named_by`.
+    """The entries of a list, each without a key given one made from `prefix` and its text in the field `named_by`.
 
-    An entry keeps its key when it is reworded, so a new key that is taken gets a number. Entries with equal texts get
-    one key, and are refused later for that.
+    A new key that an entry already has gets a number. An entry with a key keeps it, however it is worded. A new entry
+    whose text another entry has gets that entry's key, and is refused later for that.
     """
     keys = {entry[named_by]: entry["key"] for entry in entries if entry["key"]}
     taken = set(keys.values())
@@ -336,9 +344,10 @@ def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "
 
 
 def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
-    """The settings of one misconception, whose fields' names begin with `at`.
+    """The settings "key" (empty for a new one), "name", "boxes", "question" and "explanation" of one misconception.
 
-    Raises WorksheetFormError for boxes that `_boxes` refuses, and for a part that is missing or too long.
+    `at` is what its fields' names begin with, such as "misconceptions.0". Raises WorksheetFormError about the field of
+    a text that is empty or too long, and for boxes that `_boxes` refuses, which come first.
     """
     boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
     needed = (
@@ -360,10 +369,11 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
 
 
 def _boxes(text: str, at: str) -> dict[str, str]:
-    """The formula of each box of a text such as "queries.columns = H*d", one a line; empty lines are skipped.
+    """The formula of each box, by the box's name, of lines such as "queries.columns = H*d"; blank lines are skipped.
 
-    Raises WorksheetFormError for field `at`: another form of line, too long a formula, a box that comes twice, too many
-    boxes.
+    Raises WorksheetFormError about the field `at` for a line without "=", box or formula, for a formula of more than
+    MAX_FORMULA characters, a box that comes twice, and more than MAX_MISCONCEPTION_BOXES boxes. Whether the box exists
+    and the formula can be read is not checked here.
     """
     boxes: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -405,7 +415,12 @@ def _is_whole(text: str) -> bool:
 
 
 def _whole(text: str, name: str, example: int) -> int:
-    """The number in a text; raises WorksheetFormError about the field `name`, with the example, for anything else."""
+    """The number in a text of digits, without a sign, of at most _MAX_DIGITS; whether it is too large is not checked
+    here.
+
+    Raises WorksheetFormError about the field `name` for anything else; the sentence repeats the text, cut, and the
+    example, and for an empty text asks for a number of tokens.
+    """
     if not _is_whole(text):
         typed = _("“{text}” is not a whole number: write one, such as {example}.")
         empty = _("Write a number of tokens, such as {example}.")
@@ -414,9 +429,10 @@ def _whole(text: str, name: str, example: int) -> int:
 
 
 def _share(text: str, name: str, highest: float) -> float:
-    """The share that a percentage means, 0.5 for "50" or "50 %".
+    """The share that a percentage means: 0.5 for "50" or "50 %", 0.125 for "12.5" or "12,5".
 
-    Raises WorksheetFormError about the field `name` for any other text, and for a share above `highest`.
+    Raises WorksheetFormError about the field `name` for any other text, an empty one included, and for a share above
+    `highest`, which is itself allowed.
     """
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
@@ -463,8 +479,9 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
 def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
     """The texts that show a worksheet in the form; `read_worksheet_form` reads them back.
 
-    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head. Shares
-    are in per cent. Rows that the worksheet could ask for and does not are there, too, not asked.
+    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head, and so
+    are numbers that are not set. Shares are in per cent; switches are "yes" or "". Rows that the worksheet could ask
+    for and does not are there, too, not asked.
     """
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {
@@ -501,7 +518,10 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
 
 
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
-    """Every row that the worksheet can ask for: asked ones in its order, each other one after its neighbour."""
+    """Every row that the worksheet asks or could ask for, with its points, name and hint, "" where it has none.
+
+    Asked rows are in the worksheet's order; each other row comes after the one before it in the topic's table.
+    """
     names, hints, points = worksheet.row_names, worksheet.row_hints, worksheet.row_points
     keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
     return tuple(
@@ -530,8 +550,10 @@ def _per_cent(share: float) -> str:
 def arrange(texts: EditorTexts, action: str) -> EditorTexts:
     """The texts after what a button says, such as "up scores" or "remove-question 2"; unchanged for any other text.
 
-    Rows go "up" and "down" by key. Questions and misconceptions are added, removed and moved by their place from 0.
-    "set tokens 70" writes into a field, "state heads" no longer hides a fact, "forget NAME" removes a misconception.
+    "up KEY" and "down KEY" move a row by one. "add", "remove", "up" and "down" with "-question" or "-misconception"
+    change that list, at a place from 0; at the ends of a list, and beyond its limit, nothing changes. "set tokens 70"
+    writes into one of LINE_FIELDS, "state heads" no longer hides a fact, and "forget NAME" removes the misconceptions
+    with that name.
     """
     verb, _space, argument = action.partition(" ")
     if verb == "set":
@@ -556,9 +578,9 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
 
 
 def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T], most: int) -> tuple[T, ...]:
-    """The entries of a list after "remove", "up" or "down" at `place`, or "add"; unchanged for anything else.
+    """The entries of a list after "remove", "up" or "down" (by one) at `place`, or "add"; unchanged for anything else.
 
-    "add" puts a new entry at the end, wherever `place` is, and nothing beyond `most` entries.
+    "add" puts a new entry at the end, wherever `place` is; a list of `most` entries or more stays as it is.
     """
     if act == "add":
         return (*entries, new()) if len(entries) < most else entries

@@ -29,13 +29,14 @@ def frozen_definition(content: Content, item: FrozenWorksheet) -> Content:
 def corrected_definition(
     library: Library, store: Store, content: Content, item: FrozenWorksheet, models: Iterable[str] = ()
 ) -> Content:
-    """A worksheet of a revision as the library defines it now, with the snapshots of its models.
+    """A worksheet of a revision as the library defines it now, without the ticket, and with the snapshots of its
+    models.
 
-    `models` are the keys of models that attempts have, to be included, too. It keeps only the rows that both
-    definitions ask. A worksheet that the library no longer has, that has another topic now, that shares no row with the
-    frozen one, or that has not changed comes back as it was frozen. A model that the library no longer has is the
-    frozen one, and is left out if that is gone, too. If models, misconceptions or points have changed, the sheet gets
-    an edition of its own, and so another sheet key.
+    `models` are the keys of models that attempts have, to be included, too. Only the rows that both definitions ask are
+    kept, in the frozen order. A worksheet that the library no longer has, that has another topic now, that shares no
+    row with the frozen one, or that has not changed comes back as it was frozen. A model that the library no longer has
+    is the frozen one, and is left out if that is gone, too. The wording stays the frozen one. If models, misconceptions
+    or points have changed, the sheet gets an edition of its own, and so another sheet key.
     """
     frozen, frozen_library = worksheet_of(item), library_of(library, store, content)
     current = library.worksheets.get(item.key)

@@ -61,7 +61,9 @@ def _library_of(source: _Source) -> Library:
 def make_library(library: Library, store: Store, content: Content) -> Library:
     """The library of an activity with this content, as `library_of` describes it, but made anew each time.
 
-    `library` itself is returned if its wording and models, and the content's worksheets, are all as they were frozen.
+    It has only the content's worksheets, and the frozen models as well as all others of `library`. Without a snapshot,
+    wording and models are the present ones. `library` itself is returned if its wording and models, and the content's
+    worksheets, are all as they were frozen. Raises ConfigError for a frozen config that can no longer be read.
     """
     texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}

@@ -36,7 +36,10 @@ def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number:
 
 
 def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet that a run was started on, as it was then; in practice its wording is the present one."""
+    """The sheet that a run was started on, as it was then; in practice its wording is the present one.
+
+    Raises WorksheetError if its model was an imported one that no longer exists.
+    """
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
     # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.
     frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)

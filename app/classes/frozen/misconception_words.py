@@ -43,8 +43,9 @@ def misconception_words(
 ) -> MisconceptionWords:
     """The names and explanations of an activity's misconceptions, in `wording` or, if None, the newest revision's.
 
-    An author's misconception that the newest revision lacks is looked up in what attempts were marked by: corrected
-    definitions, then earlier revisions, each newest first.
+    They are looked up when they are asked for. An author's misconception is taken from the newest revision that the
+    activity has; if that lacks it, from what attempts were marked by: corrected definitions, then earlier revisions,
+    each newest first.
     """
 
     @cache

@@ -61,7 +61,8 @@ def offer_of(
     A draft gets everything as it is now. Later, what students have stays, except the corrected worksheets whose keys
     are in `corrections`, with their present models, and the ticket if `new_ticket`. The wording is the present one for
     a draft or if any correction is taken, else the frozen one. What the present library lacks is offered as it was
-    frozen.
+    frozen. The offer also lists the worksheets of the activity that are defined otherwise now, taken or not, as they
+    were frozen, and says whether the ticket is.
     """
     if activity is None:
         return Offer(library, tickets)
@@ -94,7 +95,8 @@ def offer_of(
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
     """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
 
-    An activity that is no draft gives its content, unchanged. Raises what `Offer.freeze` raises.
+    A worksheet or ticket that is no longer there stays as it was frozen. An activity that is no draft gives its
+    content, unchanged. Nothing is stored. Raises what `Offer.freeze` raises.
     """
     content = activity.content
     if activity.state != "draft":
@@ -105,7 +107,10 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
 
 
 def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
-    """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now."""
+    """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now.
+
+    False if the library lacks the worksheet. A model that the library lacks does not count.
+    """
     if item.key not in library.worksheets:
         return False
     models = [key for key in models_of(item) if key in library.models]
@@ -117,8 +122,10 @@ def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorkshe
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
     """A worksheet of a content, in the form it had in `before` if it is the same, so that its sheet key stays.
 
-    If one of its models has another snapshot than in `before`, so that other answers may be right, it gets another
-    edition, and with it another sheet key. Any other change keeps the edition that it had, if it had one.
+    It is the same if its definition, what was chosen for it, and the snapshots of its models are. One that `before`
+    lacks is returned as it is. If one of its models has another snapshot than in `before`, so that other answers may be
+    right, it gets another edition, and with it another sheet key. Any other change keeps the edition that it had, if it
+    had one.
     """
     stored = next((each for each in before.items if each.key == item.key), None)
     if stored is None:

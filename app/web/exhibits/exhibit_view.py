@@ -219,7 +219,7 @@ def _symbols(variant: Variant) -> tuple[str, ...]:
 
 
 def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
-    """The page of an exhibit; an embedded one may be framed by any site."""
+    """The page of an exhibit with this status; an embedded one has headers that let any site frame it."""
     response = render(template, page, status)
     if page.address.embedded:
         response.headers.update(EMBEDDED_HEADERS)

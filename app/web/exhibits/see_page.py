@@ -79,7 +79,7 @@ def _heads(library: Library) -> ExhibitLine:
 
 
 def _token(library: Library) -> ExhibitLine:
-    """The line of "One more token", with its middle frame."""
+    """The line of "One more token", with its middle frame: of four frames, the third."""
     sheet = worksheet_of_topic(library, DECODE_TOPIC)
     assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
     exhibit = token_exhibit(library.variant(sheet.key))

@@ -104,8 +104,8 @@ class SlidePage(ExhibitPage):
 def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet.
 
-    Its other boxes stay as they are. A new browser gets a visitor and the visitor's cookie. Raises what `posted_sheet`
-    raises, for a sheet that does not exist for example.
+    Its other boxes stay as they are; nothing is marked, and no attempt is made. A new browser gets a visitor and the
+    visitor's cookie. Raises what `posted_sheet` raises, for a sheet that does not exist for example.
     """
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
     return requested.with_cookie(
