@@ -253,9 +253,8 @@ def create_worker_app() -> FastAPI:
 def _create_app(settings: Settings | None = None) -> FastAPI:
     """The app of a process that serves until it ends; without settings, those of the environment.
 
-    What it has loaded stays until then. Left out of collections of garbage, it holds up no request: each collection of
-    everything took up to 0.2 s. Collections of what is new come after OBJECTS_UNTIL_COLLECTED objects in place of
-    Python's 700.
+    For the whole process, what has been loaded by then is left out of garbage collection (a full one took up to 0.2 s),
+    and new objects are collected after OBJECTS_UNTIL_COLLECTED of them in place of Python's 700.
     """
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
