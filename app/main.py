@@ -97,8 +97,11 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Shorten the switch interval of this process, and start what works in the background: the closing of
-        activities, housekeeping, jobs, and the measuring of queues. At the end, close every service.
+        """Start what works in the background: the closing of activities, housekeeping, jobs, and the measuring of
+        queues.
+
+        Also sets this process's thread switch interval to SWITCH_INTERVAL_S. At the end, close every service, the store
+        last.
         """
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
@@ -138,9 +141,10 @@ def create_app(
 
 
 def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Runner) -> Services:
-    """The services that jobs need, for a process that is the `runner`; its settings have `runners` off.
+    """The services that jobs need, for a process that is the `runner`, whatever `settings.runners` says.
 
-    So it leaves no job to others. The operator's fonts are read from the data folder, and nothing is written there.
+    It does all jobs itself. The operator's fonts are read from the data folder, and nothing is written there. There is
+    no mail. Raises WorksheetError for a worksheet that cannot be read.
     """
     tickets = load_tickets(PROJECT / "worksheets")
     printer = HandoutPrinter(settings.data_dir, tickets)
@@ -154,7 +158,9 @@ def load_libraries() -> dict[str, Library]:
 
 
 def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
-    """How jobs of each kind are done with these services, and how many there may be; for servers and runners alike."""
+    """By kind ("handout", "run", "head"), the work that does a job with these services, and the limits of how many
+    there may be; the same for servers and runners.
+    """
     return {
         "handout": (partial(make_handout, services), HANDOUT_LIMITS),
         "run": (partial(run_queued_head, services), RUN_LIMITS),

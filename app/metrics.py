@@ -45,7 +45,8 @@ _meters: Meters | None = None
 def switch_on(folder: Path) -> None:
     """Keep numbers in this process and, by an environment variable, in those that it starts from now on.
 
-    They are in files in `folder`, which is created if missing and emptied.
+    They are in files in `folder`, which is created if missing and emptied, so that numbers start from 0. Raises OSError
+    if it cannot be made.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a file system of its own can be emptied, but not removed
@@ -73,9 +74,10 @@ def count_failure(kind: str) -> None:
 
 @contextmanager
 def timed_job(kind: str) -> Iterator[None]:
-    """Measure the time of the `with` as a job of that kind, if numbers are kept.
+    """Measure the time of the `with` as a job of that kind, if numbers are kept; otherwise do nothing.
 
-    Its outcome is "done" or, if an exception leaves the `with`, "failed"; the exception is passed on.
+    Its outcome is "done" or, if an exception leaves the `with`, also that of a job that was stopped, "failed"; the
+    exception is passed on.
     """
     began, outcome = perf_counter(), "failed"
     try:
@@ -89,7 +91,8 @@ def timed_job(kind: str) -> Iterator[None]:
 def serve_metrics(address: str) -> None:
     """Serve the numbers of all processes at an address such as "127.0.0.1:9100" or "[::1]:9100", from a thread.
 
-    `switch_on` must have been called. Raises OSError if the port is taken.
+    `switch_on` must have been called. Raises OSError if the port is taken, ValueError for an address without a port
+    number. Queue lengths of processes that have ended are left out.
     """
     import psutil
     from prometheus_client import CollectorRegistry, start_http_server

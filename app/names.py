@@ -37,7 +37,7 @@ def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def _limit_marks(text: str) -> Iterator[str]:
-    """Yield the characters of a text without the combining marks that follow MAX_MARKS others."""
+    """Yield the characters of a text, but of combining marks that follow one another only the first MAX_MARKS."""
     marks = 0
     for char in text:
         marks = marks + 1 if _is_mark(char) else 0

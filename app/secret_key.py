@@ -26,10 +26,11 @@ class SecretFileError(ValueError):
 
 
 def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
-    """The secret in `named_file`; without one that of a data folder, from SECRET_FILE.
+    """The secret in `named_file`, or if that is "", in SECRET_FILE of the data folder.
 
     In the data folder, the first process to ask for it makes it, of random bytes; processes that start at the same time
-    all get the same one. Raises SecretFileError, and OSError if the file or folder cannot be read or written.
+    all get the same one. A `named_file` that is missing is not made. Raises SecretFileError, with the path, for a file
+    that has not SECRET_BYTES bytes, and OSError if file or folder cannot be read or written.
     """
     path = Path(named_file) if named_file else folder / SECRET_FILE
     if not named_file and not path.exists():
@@ -41,9 +42,9 @@ def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
 
 
 def _make_secret(path: Path) -> None:
-    """Write a new secret to a file that only its owner can read, complete from the moment it has its name.
+    """Write a new random secret to a file that only its owner can read, complete from the moment it has its name.
 
-    Does nothing where the file exists by then.
+    The folder is made if missing, and a file that exists by then is left alone. Raises OSError.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -87,7 +88,10 @@ class SecretKey:
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
 
     def seal(self, value: Any) -> str:
-        """A value that JSON can hold, encrypted and padded to whole blocks; never the same text twice."""
+        """A value that JSON can hold as text, encrypted: the key's mark, a dot and Base64; never the same text twice.
+
+        It is padded to a multiple of SEALED_BLOCK bytes, so that its length says little.
+        """
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # not at the top: most commands seal nothing
 
         plain = json.dumps(value, ensure_ascii=False).encode()
@@ -97,7 +101,9 @@ class SecretKey:
         return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
 
     def unseal(self, sealed: str) -> Any:
-        """The value that was sealed; raises UnsealError for one sealed with another key, and for a damaged one."""
+        """The value that was sealed; raises UnsealError for one sealed with another key, which its mark shows, or
+        damaged.
+        """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

@@ -142,7 +142,9 @@ class Settings(BaseSettings):
     @field_validator("runners")
     @classmethod
     def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
-        """Refuse runners without PostgreSQL: an SQLite file is for the processes of one machine, which do the jobs."""
+        """Refuse `runners` unless `database_url` is one of PostgreSQL: an SQLite file is for one machine, which does
+        the jobs.
+        """
         url = others.data.get("database_url", "")
         if runners and (not url or url.startswith("sqlite")):
             raise ValueError(_("needs PostgreSQL: set DATABASE_URL to a postgresql:// address, or leave runners out"))
@@ -159,10 +161,10 @@ class Settings(BaseSettings):
     @field_validator("proxies")
     @classmethod
     def _check_proxies(cls, proxies: str) -> str:
-        """Accept addresses and networks, separated by commas, and return the text unchanged.
+        """Accept IP addresses and networks, separated by commas; refuse names, "" and "*", which would let every client
+        say who it is.
 
-        Raises ValueError, which names the first one that is neither, such as an empty one, or *, which would let every
-        client say who it is.
+        The text is returned as it was typed.
         """
         for proxy in proxies.split(","):
             try:
@@ -239,7 +241,11 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _check_database(cls, url: str) -> str:
-        """Accept "", URLs of PostgreSQL, and URLs of SQLite that name a file, since one in memory keeps nothing."""
+        """Accept "", URLs of PostgreSQL, and URLs of SQLite that name a file, since one in memory keeps nothing.
+
+        The schemes are postgres, postgresql, postgresql+psycopg and sqlite. The URL is returned as it was typed;
+        nothing is opened.
+        """
         if not url:
             return url
         if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):

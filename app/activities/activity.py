@@ -60,9 +60,10 @@ class Policies:
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
-        """The policies with these values, and defaults for the rest; PoliciesError names the first field that is wrong.
+        """The policies with these values, and defaults for the rest; unknown names are ignored.
 
-        No value is converted: "1" is not a number. Unknown names are ignored.
+        Raises PoliciesError with the name of the first field, in the order of the class, whose value has another type
+        ("1" is not a number, and nothing is converted), is not one of the choices or is out of range.
         """
         try:
             return cls(**values)
@@ -244,11 +245,12 @@ class Activity:
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, at: datetime, **changes: Any) -> Activity:
-        """A copy of the activity with other values from `at` on, and what these mean for its drafts and answers.
+        """A copy of the activity with the given fields replaced from `at` on, and what that means for its drafts and
+        answers.
 
         `auto_submitted_at` becomes None, so that drafts are submitted again, if `ends_at` or the policy `auto_submit`
-        changes. `answers_shown_at` becomes `at`, unless it is set already, if this reopens the activity
-        (`is_reopened_as`): what students do from then on is late.
+        changes. If this reopens the activity (`is_reopened_as`), `answers_shown_at` becomes `at`, unless it is set
+        already: what students do from then on is late. Nothing is checked or stored.
         """
         after = replace(self, **changes)
         moved = (self.ends_at, self.policies.auto_submit) != (after.ends_at, after.policies.auto_submit)
@@ -256,11 +258,13 @@ class Activity:
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
-        """What pressing Close at `at` does, to be stored: a closing time in `minutes`, at the earliest in UNDO_TIME.
+        """What pressing Close at `at` does, for the caller to store; None if nothing is to change.
 
-        An activity in phase "waiting" closes at once. None, if nothing is to change: in the phases "draft", "closing"
-        and "closed", and with 0 `minutes` if it would close by then anyway. `last` is the press before, None if it
-        cannot be undone: within UNDO_TIME of it, Undo brings back the times from before `last`, else the present ones.
+        An open activity closes in `minutes`, but not before UNDO_TIME has passed, even if that is later than its
+        closing time was; one in phase "waiting" closes at once. Nothing changes in the phases "draft", "closing" and
+        "closed", nor with 0 `minutes` if the closing time (without extra time) comes by then anyway. Undo brings back
+        the present opening and closing times, or those from before `last`, the press before (None if it cannot be
+        undone), if that was less than UNDO_TIME ago.
         """
         phase, closes_at = self.phase(at), self.plan.closes_at
         if phase not in ("waiting", "open"):

@@ -53,11 +53,10 @@ class FrozenWorksheet:
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
-        A tolerance belongs to the questions too, and so do a bug with its program, the edition, which a worksheet has
-        whose model got another config in an open activity, and what was chosen for it; a worksheet without them has the
-        key it had before there were any.
-
-        Example: "llama-7b@9c1f0a52b6de", the worksheet's key and a hash of the fields that its answers depend on.
+        "llama-7b@9c1f0a52b6de" is the worksheet's key, cut to 100 characters, and the first 12 hex digits of a SHA-256
+        of the fields that its answers depend on: those of _QUESTION_FIELDS, and those of _RARE_QUESTION_FIELDS that are
+        not empty, so that a worksheet without them keeps the key it had before there were any. An edition is what a
+        worksheet has whose model got another config in an open activity.
         """
         values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
         values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
@@ -145,9 +144,10 @@ class Content:
 
 
 def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], str]:
-    """Every open question in these revisions, by sheet key and `question_name`: the newest revision's first.
+    """The text of every open question on the worksheets of these revisions, by sheet key and `question_name`.
 
-    The text is that of the newest revision that asks it. `revisions` are by number.
+    `revisions` are by number. The text is that of the newest revision that asks the question; the questions of the
+    newest revision come first. Exit tickets are left out.
     """
     asked = dict[tuple[str, str], str]()
     for _number, content in sorted(revisions.items(), reverse=True):

@@ -26,7 +26,9 @@ class Rules:
 
     @classmethod
     def of(cls, activity: Activity, at: datetime) -> Rules:
-        """The rules of an activity, for the student whose extra time it has."""
+        """The rules of an activity at the time `at`, for the student whose extra time it has: its policies and its
+        phase, and whether it accepts work, can be typed in and counts attempts as late. They are never `in_practice`.
+        """
         return cls(
             activity.policies,
             activity.phase(at),

@@ -142,9 +142,10 @@ class NewAttempt:
     auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
-        """The attempt as it is stored under a key with that id at that time, marked by its own sheet key.
+        """The attempt as it is stored under `key`, with this id, created at `at`; its `marked_by` is the key's own
+        sheet key.
 
-        In practice its student, activity, revision and sheet number are 0.
+        For a key of practice, its student, activity, revision and sheet number are 0.
         """
         owner = key if isinstance(key, ClassSheetKey) else ClassSheetKey(0, 0, 0, 0, key.sheet_key)
         return Attempt(

@@ -59,11 +59,12 @@ INPUT_ERRORS = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command of `arguments`, by default those of the process.
 
-    Input that cannot be used ends the process with status 2 and one line on standard error, Ctrl-C with 130 and nothing
-    printed. A reader that closes the pipe early, such as `head`, is not an error.
+    Arguments that argparse refuses, InputError and INPUT_ERRORS end the process with status 2 and one line on standard
+    error, Ctrl-C ends it with 130 and nothing printed; other exceptions pass. A reader that closes the pipe early, such
+    as `head`, is not an error.
 
-    The command speaks the language of the terminal: the first of LC_ALL, LC_MESSAGES and LANG that is set. Characters
-    that the terminal's encoding lacks are printed as escapes.
+    The command speaks the language of the terminal: the first of LC_ALL, LC_MESSAGES and LANG that is not empty.
+    Characters that the terminal's encoding lacks are printed as escapes.
     """
     terminal = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
     speak(preferred_language(terminal))  # "de_DE.UTF-8"

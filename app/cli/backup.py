@@ -33,7 +33,7 @@ BACKUP_PROBLEMS = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `backup FILE` and `restore FILE [--replace]`."""
+    """Add the commands `backup FILE` and `restore FILE [--replace]`, which have no --json."""
     backup = commands.add(
         "backup", _backup, _("Back up the whole database to one file, also while the app is running."), printable=False
     )
@@ -46,8 +46,9 @@ def add_to(commands: Commands) -> None:
 def _backup(parsed: argparse.Namespace) -> None:
     """Write the whole database into the given file, and print how many rows of how many tables it has.
 
-    Tables without rows are not counted. Raises InputError for a database that is empty or cannot be opened, and for a
-    file that cannot be written.
+    Tables without rows are not counted. A second line says which secret key file the resume codes in it need. Raises
+    InputError for bad settings, for a database that has no tables yet, cannot be opened or is from before the first
+    release or a newer version, and for a file that cannot be written.
     """
     with _open_database() as engine, _as_input_error(parsed.file):
         try:
@@ -64,10 +65,13 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Replace everything in the database with the backup, and print how many rows are back and when it was made.
+    """Replace everything in the database with the backup, migrate it, and print how many rows are back and when it was
+    made.
 
-    The file is checked first, and the database is left unchanged if it is bad. Also prints how many resume codes need
-    another secret key, if any. Raises InputError for a bad file, and for a database with data in it without --replace.
+    The time is in UTC. The file is checked first, and the database is left unchanged if it is bad. Also prints how many
+    resume codes and anonymous tickets need another secret key, if any do. Raises InputError for bad settings, a file
+    that cannot be read or is no whole backup that fits, a database that cannot be opened, and one with data in it
+    without --replace.
     """
     with _as_input_error(parsed.file):
         try:
@@ -102,7 +106,8 @@ def _as_input_error(file: Path) -> Iterator[None]:
 def _open_database() -> Iterator[Engine]:
     """Open the database of the settings for a `with` block, without creating or migrating tables; then close it.
 
-    Raises InputError for bad settings and for database errors, those inside the block included.
+    The data folder, and the files this process writes from now on, are readable for this user only. Raises InputError
+    for bad settings and for what `report_database_errors` knows, errors inside the block included.
     """
     settings = read_settings()
     with report_database_errors(settings):

@@ -62,10 +62,12 @@ def add_to(commands: Commands) -> None:
 
 
 def _write_handout(parsed: argparse.Namespace) -> None:
-    """Plan the sheets of a handout, typeset them and write the PDF to the given --output.
+    """Plan the sheets of a handout, typeset them and write the PDF to the given --output, with progress on standard
+    error.
 
-    Letters that no font has are named on standard error. Raises InputError and RosterError for bad arguments,
-    HandoutError for options that do not fit, WorksheetError or TokensError for an unusable worksheet, model or length.
+    Letters that no font has are named on standard error. Raises InputError for bad settings, numbers and files,
+    RosterError for a bad class list, HandoutError for options that do not fit, WorksheetError or TokensError for an
+    unusable worksheet, model or length.
     """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
@@ -81,11 +83,12 @@ def _write_handout(parsed: argparse.Namespace) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
-    """Return the options that were typed; raises InputError for a number that is not in digits.
+    """Return the options that were typed; raises InputError for a number that is not in digits, and checks nothing
+    else.
 
     The number of sheets is that of --variants, else of --copies, else 2. --variants asks for variants, and so does a
-    class list unless --same or a length is typed, which ask for one sheet for all. The exit ticket "exit-ticket" is the
-    classic one.
+    class list unless --same, --tokens or --decoder-tokens is typed, which ask for one sheet for all. The ticket
+    "exit-ticket" becomes "classic".
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
@@ -118,8 +121,8 @@ def _roster(path: str) -> tuple[str, ...]:
 def _progress_writer(message: str) -> ReportProgress | None:
     """Return a function that writes `message`, with {done} and {total}, over the last line on standard error.
 
-    It writes at every 50th step and at the last, or at every step of fewer than 50; nothing for a single one. None if
-    standard error is no terminal.
+    It writes at every 50th step and at the last, or at every step if there are fewer than 50, and ends the line after
+    the last; it writes nothing if there is a single one. None if standard error is no terminal.
     """
     if not sys.stderr.isatty():
         return None

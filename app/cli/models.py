@@ -63,9 +63,10 @@ def _list_models(parsed: argparse.Namespace) -> None:
 def _show_shapes(parsed: argparse.Namespace) -> None:
     """Print the shapes of each given model for inputs of --tokens: as text, or with --json one line for each model.
 
-    The text is a heading, the sizes that the model has, and a titled table for each part of PART_TITLES that it has.
-    Without --tokens they are as many as the model always takes, else 100, or fewer if it cannot take as many. Raises
-    InputError, ConfigError, HubError and TokensError at the first model with a problem; those before it are printed.
+    The text is a heading (model, family, tokens), the sizes that the model has, and a titled table for each part of
+    PART_TITLES that it has. Without --tokens, a model that takes one length only gets that, any other 100 tokens or, if
+    it cannot take that many, its most. Raises InputError, ConfigError, HubError and TokensError at the first model with
+    a problem; those before it are printed.
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")

@@ -40,7 +40,8 @@ def add_to(commands: Commands) -> None:
     """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text.
 
     A model has the options --tokens, --decoder-tokens and --topic, weights have --text, --layer, --save and
-    --likelihood; --device, --dtype, --head and --json are for both. `_run` checks that they are not mixed.
+    --likelihood; --device, --dtype (default "float32"), --head (default "0") and --json are for both. Numbers stay
+    texts, and other options are None or False if they are not typed. `_run` checks that they are not mixed.
     """
     run = commands.add("run", _run, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", nargs="?", help=_(MODEL_HELP))
@@ -71,7 +72,8 @@ def add_to(commands: Commands) -> None:
 def _run(parsed: argparse.Namespace) -> None:
     """Run a head of a checkpoint if --weights was typed, else a head or layer of a model with random numbers.
 
-    Raises InputError for options of the other kind of run, and if neither a model nor --weights was typed, or both.
+    Raises InputError for both or neither of model and --weights, for --text, --layer, --save or --likelihood with a
+    model, and for --tokens, --decoder-tokens or --topic with --weights; only the first such option is named.
     """
     of_weights = {"--text": parsed.text, "--layer": parsed.layer, "--save": parsed.save}
     of_weights["--likelihood"] = parsed.likelihood or None
@@ -91,10 +93,13 @@ def _run(parsed: argparse.Namespace) -> None:
 def _run_random_head(parsed: argparse.Namespace) -> None:
     """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
 
-    Without --topic it is the first of RUNNABLE_TOPICS; without --tokens, 100 tokens or as many as the model can take.
-    With --json, one line with everything that `run_head` reports is printed instead. A difference raises nothing.
-    Raises InputError for a --head, --tokens or --decoder-tokens that is no whole number, and ForwardError for a head or
-    layer that cannot be run.
+    Above them is a line with model, tokens, device and number format; tensors that disagree are listed, and raise
+    nothing. Without --topic it is the first of RUNNABLE_TOPICS; without --tokens, 100 tokens, or the nearest number
+    below that model and topic can take. With --json, one line with everything that `run_head` reports is printed
+    instead.
+
+    Raises InputError for a --head, --tokens or --decoder-tokens that is no whole number, what `architecture_named`
+    raises for the model, and ForwardError for a head or layer that cannot be run.
     """
     head = whole_number(parsed.head, "--head")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
@@ -118,9 +123,11 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
     """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
 
     --layer and --head count from 0, their default. --likelihood also runs the whole model, and adds the text's mean
-    negative log-likelihood. With --json, one line of JSON is printed instead; --save first writes the tensors to a
-    file. Raises InputError for a missing --text, a number that is none, or a file that cannot be written; ForwardError
-    and CheckpointError.
+    negative log-likelihood per token, in nats. With --json, one line of JSON is printed instead. --save writes the
+    tensors to an .npz file before anything is printed. Progress goes to standard error.
+
+    Raises InputError for a missing --text, a --layer or --head that is not in digits, or a file that cannot be written;
+    ForwardError and CheckpointError for what cannot be run or read; and as `_open` does.
     """
     if parsed.text is None:
         raise InputError(_("--weights needs --text with a sentence."))
@@ -150,10 +157,13 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
 
 
 def _open(source: str, layer: int | None) -> Checkpoint:
-    """Open a file or folder, "smollm2", or fetch a Hub name: of its shards those up to `layer`, all of them for None.
+    """Open "smollm2", an existing file or folder, or else a name on the Hub, whose weights are fetched into the data
+    folder.
 
-    In a terminal every file that the user can read is allowed. Raises CheckpointError, and InputError for a name that
-    is none of these, or a Hub name if the settings do not allow the Hub.
+    Of shards on the Hub, only those of the layers up to `layer` (from 0), and of what is outside the layers, are
+    fetched; all of them for None. Every file that the user can read is allowed. Raises CheckpointError for what cannot
+    be opened or fetched, and InputError for bad settings and for a `source` that is none of these, which a Hub name is
+    where the settings do not allow the Hub.
     """
     path, hub_name, settings = Path(source), repository_name(source), read_settings()
     if source == SMOLLM2 or os.path.exists(path):  # False for a text that cannot be a path
@@ -166,8 +176,9 @@ def _open(source: str, layer: int | None) -> Checkpoint:
 
 
 def _progress(sentence: str) -> Callable[[int, int], None]:
-    """A function that reports progress: it writes `sentence`, with {done} and {total}, over the last line on standard
-    error, and ends the line once all is done. It writes nothing for a total of 0, or if that is no terminal.
+    """A function of (done, total) that writes `sentence`, filled in with {done} and {total}, over the last line on
+    standard error, and ends the line once `done` reaches `total`. It writes nothing for a total of 0, or if standard
+    error is no terminal.
     """
 
     def report(done: int, total: int) -> None:
@@ -179,9 +190,12 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
 
 
 def _print_real_head(real_head: RealHead) -> None:
-    """Print a heading, whether the weights are quantized, the tokens, and three tables.
+    """Print two lines about the run, a sentence if the weights are quantized, the texts of all tokens, and three
+    tables.
 
-    They have the parameters as stored and as used, the shapes of the tensors, and the last tokens' strongest keys.
+    The lines have model, layer, head and key/value head (from 0), and number of tokens, device and number format. The
+    tables, of which only the first has column titles, are: the parameters as stored and as used; the shapes of the
+    tensors; and the strongest keys of the last ROWS_PRINTED tokens.
     """
     heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
     print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
@@ -202,8 +216,9 @@ def _print_real_head(real_head: RealHead) -> None:
 def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
     """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'.
 
-    The fifth cell says which part of the stored tensor is the head's ("all", or rows, columns or numbers), then what
-    its note says, then whether it is transposed. The last has the shape `used`; if that is empty, the part's length.
+    The fifth cell says which part of the stored tensor is the head's ("all", or the first and last, counted from 0, of
+    its rows or columns, or of its numbers if it is a vector), then what its note says, then whether it is transposed.
+    The last has the shape `used`, or the part's length if `used` is empty.
     """
     last, is_whole = part.start + part.length - 1, part.length == part.stored.shape[part.dim]
     kind = _("columns {first} to {last}") if part.dim else _("rows {first} to {last}")
@@ -218,9 +233,11 @@ def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _strongest_rows(real_head: RealHead) -> Iterator[tuple[str, str]]:
-    """Yield, for each of the last tokens, position, text and strongest keys: ('  9 ␣it', '␣cat 61 %, ␣the (5) 20 %').
+    """Yield a row for each of the last ROWS_PRINTED tokens: ('  9 ␣it', '␣cat 61 %, ␣the (5) 20 %').
 
-    Positions count from 1, as on the page; a key has its own where its text is there more than once.
+    It has the token's position and text, then its KEYS_PRINTED strongest keys with their attention weights, strongest
+    first. Positions count from 1, as on the page; a key has its position only where the same text appears more than
+    once.
     """
     tokens = [token.text for token in real_head.tokens]
 

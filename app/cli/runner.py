@@ -49,7 +49,11 @@ SIGNAL_LAG_S = 0.3  # between the end of a child and our own signal, where both 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json; all are texts."""
+    """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json.
+
+    All values are texts: every kind of KINDS_BY_OPTION, joined by commas, and "1" by default; --device and --name are
+    None.
+    """
     about = _("Do the heads and large handouts that servers with ATTENTION_SHAPES_RUNNERS=true leave to runners.")
     runner = commands.add("runner", _run, about, printable=False)
     runner.add_argument("--device", help=_("cpu, mps, cuda or cuda:NUMBER (default: CUDA, else MPS, else CPU)"))
@@ -63,9 +67,12 @@ def add_to(commands: Commands) -> None:
 def _run(parsed: argparse.Namespace) -> None:
     """Sign on, do jobs and give signs of life until SIGTERM or Ctrl-C; then put back what is at work, and sign off.
 
-    A second signal ends the process at once. It writes only to a temporary folder. Of the data folder it reads the
-    fonts. Raises InputError for options that cannot be used, a name that a living runner has, settings without
-    PostgreSQL, and a database that a newer version has made; while the database does not answer, it waits for it.
+    A second signal ends the process at once. It writes only to a temporary folder, where it also keeps metrics if the
+    settings ask for them. Of the data folder it reads the fonts. While the database does not answer, it waits for it.
+
+    Raises InputError for bad settings or ones without PostgreSQL, options that cannot be used (--concurrency is from 1
+    to MAX_CONCURRENCY, --name has 1 to MAX_RUNNER_NAME printable characters and is by default host and process id), a
+    name that a living runner has, a device that is not there, and a database that a newer version has made.
     """
     settings, kinds = read_settings(), _kinds(parsed.kinds)
     concurrency = whole_number(parsed.concurrency, "--concurrency")
@@ -105,9 +112,9 @@ def _run(parsed: argparse.Namespace) -> None:
 
 
 def _kinds(text: str) -> tuple[JobKind, ...]:
-    """The kinds of jobs that --kinds names, in the order of KINDS_BY_OPTION whatever the order typed, each once.
+    """The kinds of jobs that --kinds names, separated by commas, each once, in the order of KINDS_BY_OPTION.
 
-    Raises InputError for none and for an unknown one.
+    `_kinds("heads, runs")` gives ("run", "head"). Raises InputError for an empty text or an unknown name.
     """
     names = [part.strip() for part in text.split(",")]
     if unknown := [each for each in names if each not in KINDS_BY_OPTION]:
@@ -117,10 +124,12 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
 
 
 def _choose_device(text: str | None) -> str:
-    """The device of --device as it was typed, "" if none was; raises InputError for a text that is no device.
+    """Return the --device as it was typed, "" if none was; raises InputError for anything but cpu, mps, cuda and
+    cuda:NUMBER.
 
-    As a side effect it limits what children see: only the GPU with that number, as torch counts them here; no GPU for
-    "cpu"; everything for "cuda", "mps" and "". Whether the device is there is not checked.
+    As a side effect, CUDA_VISIBLE_DEVICES limits what this process and its children see: only the GPU with that number,
+    counted among those visible so far (no GPU if there are fewer of those); no GPU for "cpu". It is left alone for
+    "cuda", "mps" and None. Whether the device is there is not checked.
     """
     match = re.fullmatch(r"(cpu|mps|cuda)(?::(\d{1,3}))?", text or "cpu")
     if not match or (match[2] and match[1] != "cuda"):
@@ -135,7 +144,7 @@ def _choose_device(text: str | None) -> str:
 
 
 def _temporary_folder(opened: ExitStack) -> Path:
-    """A new folder that is deleted at the end; raises InputError if it cannot be made, as on a full disk."""
+    """Make a new temporary folder, which is deleted when `opened` closes; raises InputError if it cannot be made."""
     try:
         return Path(opened.enter_context(TemporaryDirectory(prefix="attention-shapes-runner-")))
     except OSError as error:
@@ -144,14 +153,17 @@ def _temporary_folder(opened: ExitStack) -> Path:
 
 
 def _stop_on_signals() -> threading.Event:
-    """An event that SIGTERM and Ctrl-C set; the second of them ends the process at once.
+    """Return an event that SIGTERM and Ctrl-C set from now on; the second signal ends the process at once.
 
-    EXIT_LIMIT_S after the first, the process ends whatever the database does; its jobs then start again elsewhere.
+    Its status is then 128 plus the signal's number. EXIT_LIMIT_S after the first signal the process ends with status 0
+    even if the database hangs; its jobs then start again elsewhere.
     """
     stopped = threading.Event()
 
     def stop(number: int, _frame: object) -> None:
-        """Handle a signal: set the event and start the timer that ends the process, or end it if the event is set."""
+        """On the first signal, set the event and end the process with status 0 if it still runs after EXIT_LIMIT_S; on
+        the second, end it at once, with status 128 plus the signal's number.
+        """
         if stopped.is_set():
             os._exit(128 + number)
         stopped.set()
@@ -165,10 +177,12 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) -> Runner:
-    """The runner with its device (the fastest if none was chosen) and that device's name and memory, by torch.
+    """The runner with its device, that device's name and its usable memory in bytes, as torch reports them from a
+    child.
 
-    A runner for handouts alone is on the CPU, and needs no torch. Raises InputError for a device that isn't there, and
-    where torch cannot be loaded; ends the process if it is stopped meanwhile.
+    Without a chosen device it is the fastest (CUDA, as "cuda:0", else MPS, else CPU). A runner that does handouts alone
+    is always on the CPU, and needs no torch. Raises InputError for a device that isn't there, and where torch cannot be
+    loaded; ends the process with status 0 if `stopped` is set meanwhile.
     """
     if runner.kinds == ("handout",):
         return replace(runner, device="cpu", device_name=device_name("cpu"), memory_bytes=available_bytes("cpu") or 0)
@@ -190,10 +204,10 @@ def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) ->
 
 
 def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> Store | None:
-    """Open the database, trying again until it answers; None if the process is stopped before.
+    """Open the database, trying again every RETRY_S until it answers; None if the process is stopped before.
 
-    Prints a line at the first failure. Raises InputError for what does not change by itself, such as a database that a
-    newer version has made.
+    Prints a line at the first failure only. The store has `folder` as its data folder. Raises InputError for what does
+    not change by itself, such as a database that a newer version has made.
     """
     is_told = False
     while not stopped.is_set():
@@ -274,8 +288,8 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
 
 
 def _notes_on_versions(store: Store) -> set[str]:
-    """A sentence if jobs of another JOB_FORM wait or are at work, and one if the tables have a revision that this code
-    does not know, or none.
+    """The sentences for the operator: one if jobs of another JOB_FORM wait or are at work, and one if the tables have
+    no revision or one that this code does not know. Raises SQLAlchemyError while the database does not answer.
     """
     notes = set[str]()
     if store.jobs.count_of_other_forms():
@@ -288,11 +302,12 @@ def _notes_on_versions(store: Store) -> set[str]:
 
 
 def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
-    """The work of a kind, with a line on the terminal when it begins and when it ends.
+    """The work of a kind, with a line on the terminal when a job begins and one when it ends.
 
-    The lines have the kind and the number of the job: nothing that anybody typed. If this process gets a signal to stop
-    before work fails, or up to SIGNAL_LAG_S later, the job is put back, as if it had been stopped: the child that does
-    it got the same signal. An error with the reason "refused" is passed on even then.
+    The lines have the number and the kind of the job, how it ended and after how many seconds: nothing that anybody
+    typed. If this process gets a signal to stop before work fails, or up to SIGNAL_LAG_S later, the job is put back
+    (JobStoppedError), since the child that does it got the same signal. An error whose `reason` is "refused" is passed
+    on even then.
     """
     taken, ended = _("Job {id} ({kind}) taken."), _("Job {id} ({kind}) {ending} after {seconds:.1f} s.")
     endings = {"done": _("done"), "refused": _("refused"), "failed": _("failed"), "stopped": _("put back or cancelled")}

@@ -62,8 +62,9 @@ def add_to(commands: Commands) -> None:
 def _serve(_parsed: argparse.Namespace) -> None:
     """Bind the address, open the database, print where the app is, and serve until the end.
 
-    Raises InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that
-    cannot be opened or does not fit (`_check_campus`), and workers that end as they start.
+    The socket is bound before anything else is started, and metrics are served if the settings ask for them. Raises
+    InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that cannot
+    be opened or does not fit (`_check_campus`), and several workers that end as they start.
     """
     settings = read_settings()
     _raise_file_limit()
@@ -86,8 +87,9 @@ def _serve(_parsed: argparse.Namespace) -> None:
 def _check_campus(settings: Settings, store: Store) -> None:
     """Raise InputError for what cannot work together with other processes and machines.
 
-    That is several machines with SQLite; a PostgreSQL server that allows fewer connections than the workers of all
-    machines and the living runners may open; and another machine that serves the same database with another secret key.
+    With SQLite, that is a setting of more than one machine. With PostgreSQL, it is a server that allows fewer
+    connections than the workers of all machines and the living runners may open, and another machine that serves the
+    same database now with another secret key.
     """
     allowed = connections_allowed(store.engine)
     if allowed is None:
@@ -113,9 +115,9 @@ def _check_campus(settings: Settings, store: Store) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Let this process open as many files as the system allows it, rather than 1,024: each connection takes one.
+    """Raise this process's soft limit on open files (often 1,024) to its hard limit, since each connection takes one.
 
-    Does nothing if there is no such limit, or it cannot be raised.
+    Does nothing where there is no such limit, as on Windows, or if it cannot be raised.
     """
     with suppress(ImportError, OSError, ValueError):  # there is no such limit on Windows
         import resource
@@ -125,7 +127,9 @@ def _raise_file_limit() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the address; "::" listens on IPv4 too. Raises InputError if it cannot be bound."""
+    """Return a listening TCP socket at the address; "::" takes IPv4 too where the system can. Raises InputError if it
+    cannot be bound.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
     try:
@@ -137,9 +141,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def start_metrics(settings: Settings, folder: Path) -> None:
-    """Collect metrics of this process and of those it starts, in `folder`, which is emptied, and serve them.
+    """Collect metrics of this process and of those it starts, in `folder`, which is created or emptied, and serve them.
 
-    Raises InputError for a port that is taken.
+    They are served at the address `settings.metrics`, from a thread. Raises InputError for an address that cannot be
+    used, such as a port that is taken; errors of the folder are let through.
     """
     metrics.switch_on(folder)
     try:
@@ -157,12 +162,12 @@ def _shown_host(host: str) -> str:
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Print where the app is, and what is missing.
+    """Print where the app is, and a line for everything that the operator should know.
 
-    That is a public URL, if a mail server is set without one; the secret key that stored codes need, if it is another
-    one; the right time, if the clock differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and an update, if
-    a newer version has changed the tables. While no teacher has a password, also make and print a one-time link that
-    creates the first account.
+    That is: a mail server without a public URL, so that no mail is sent; resume codes or anonymous tickets that were
+    stored with another secret key; a clock that differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and a
+    newer version that has changed the tables. While there is no teacher with a password, every start also makes and
+    prints a one-time link that creates the first account.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:
@@ -193,8 +198,9 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
     """Serve on the bound socket until the process ends: `app` in this process if the settings ask for one worker.
 
-    Several workers are processes that each create an app; then the store of `app` is closed first, and InputError is
-    raised if workers end as soon as they start.
+    With more, each worker is a process that creates an app from the environment; the store of `app` is closed first,
+    and InputError is raised once workers have ended as soon as they start. Proxies of the settings are trusted; a stop
+    waits 5 s for requests.
     """
     import uvicorn
 
@@ -228,9 +234,10 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
 
 def create_worker_app() -> FastAPI:
-    """Create the app of one of several worker processes, which ends soon after the process that started it has ended.
+    """Create the app of one of several worker processes, with the settings of the environment.
 
-    Otherwise workers whose parent was killed would keep the port.
+    The process gets SIGTERM as soon as the process that started it has ended: otherwise workers whose parent was killed
+    would keep the port.
     """
 
     def end_with(parent: BaseProcess) -> None:
@@ -246,9 +253,8 @@ def create_worker_app() -> FastAPI:
 def _create_app(settings: Settings | None = None) -> FastAPI:
     """The app of a process that serves until it ends; without settings, those of the environment.
 
-    What it has loaded stays until then. Left out of collections of garbage, it holds up no request: each collection of
-    everything took up to 0.2 s. Collections of what is new come after OBJECTS_UNTIL_COLLECTED objects in place of
-    Python's 700.
+    For the whole process, what has been loaded by then is left out of garbage collection (a full one took up to 0.2 s),
+    and new objects are collected after OBJECTS_UNTIL_COLLECTED of them in place of Python's 700.
     """
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 

@@ -16,7 +16,11 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`."""
+    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`, without
+    --json.
+
+    Without EMAIL it is None, without --name it is "".
+    """
     teacher = commands.add(
         "teacher",
         _change_teacher,
@@ -43,8 +47,9 @@ def add_to(commands: Commands) -> None:
 def _change_teacher(parsed: argparse.Namespace) -> None:
     """Do what `parsed.action` says: see `_print_password_link` for add and reset, `_change_operator` for operator.
 
-    "operator" without an address and --remove prints the address of each operator, or how to make one if there is none.
-    Raises InputError for --remove with add or reset, for a text that is no e-mail address, and otherwise for none.
+    "operator" with neither address nor --remove prints the address of each operator, one a line, or how to make one if
+    there is none. Everything else needs an address. Raises InputError for --remove with add or reset, for a missing
+    address and for a text that is no e-mail address.
     """
     if parsed.remove and parsed.action != "operator":
         raise InputError(_("“--remove” goes with “teacher operator EMAIL” only."))
@@ -63,9 +68,9 @@ def _change_teacher(parsed: argparse.Namespace) -> None:
 
 
 def _change_operator(email: str, is_operator: bool) -> None:
-    """Make a teacher an operator, or no longer one, and print it; noted in the audit log.
+    """Make a teacher an operator, or no longer one, and print it; one entry in the audit log, even if nothing changes.
 
-    Raises InputError if no account has the address.
+    Raises InputError if no account has the address, which is compared in lower case.
     """
     with open_store(read_settings()) as store, store.transaction():
         teacher = _existing_teacher(store, email)
@@ -86,9 +91,11 @@ def _existing_teacher(store: Store, email: str) -> Teacher:
 
 
 def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
-    """Create an account (`add`) or find one (`reset`), and print a link that sets its password; noted in the audit log.
+    """Create an account (`add`) or find one (`reset`), and print a link that sets its password, once, within two days.
 
-    Raises InputError if `add` finds an account, or `reset` finds none. A name is cut to 100 characters.
+    The link voids older unused ones of this address. One entry in the audit log says that the account was added, or
+    that a link was created. Raises InputError if `add` finds an account, or `reset` finds none. `add` cuts the name to
+    100 characters.
     """
     settings = read_settings()
     with open_store(settings) as store, store.transaction():
@@ -106,8 +113,10 @@ def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
 def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
     """Create a sample course for a teacher, or with --remove delete all those with the teacher on their staff.
 
-    Prints what was done, and notes it in the audit log. The teacher is the one with the given e-mail or, without one,
-    the only one there is; raises InputError if nobody has the e-mail, or there is not exactly one teacher.
+    Prints what was done. Each deleted course, and a new one, has an entry in the audit log. A teacher on the staff of a
+    sample course keeps it unchanged and gets no other, though it is reported as created. The teacher is the one with
+    the given e-mail or, without one, the only one there is; raises InputError if nobody has the e-mail, or there is not
+    exactly one teacher.
     """
     with open_store(read_settings()) as store:
         teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()

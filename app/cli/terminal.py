@@ -47,9 +47,11 @@ class Commands:
     def add(
         self, name: str, run: Callable[[argparse.Namespace], None], help_: str, *, printable: bool = True
     ) -> argparse.ArgumentParser:
-        """Add a command that `main` carries out with `run`, and return its parser for further options.
+        """Add a command that `main` carries out by calling `run` with the parsed arguments; return its parser for more
+        options.
 
-        A `printable` one has --json, for a line of JSON in place of a table. `help_` is its one-line help.
+        A `printable` one has --json, for a line of JSON in place of a table. `help_` is its one-line help, in the list
+        of commands and in its own help.
         """
         added = self._subparsers.add_parser(name, help=help_, description=help_)
         added.set_defaults(run=run)
@@ -74,7 +76,10 @@ def open_models() -> dict[str, Model]:
 
 
 def whole_number(text: str, option: str) -> int:
-    """Return a number of at most 18 ASCII digits; raises InputError that names the `option`, such as --tokens."""
+    """Return the number that a text of 1 to 18 ASCII digits means ("007" is 7); any other text raises InputError.
+
+    The error names the `option`, such as --tokens.
+    """
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         problem = _("{option} must be a whole number in digits, not “{text}”.")
         raise InputError(problem.format(option=option, text=text[:30]))
@@ -105,7 +110,11 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print at least one row, all of equal length, as columns two spaces apart, each as wide as its widest cell."""
+    """Print rows as left-aligned columns two spaces apart, each as wide as its widest cell, without spaces at line
+    ends.
+
+    There must be at least one row, and all must have the same length.
+    """
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
     for row in texts:

@@ -68,7 +68,9 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
-    """Print key, title, model, topic and tokens of every worksheet: a table, with --json a list of objects."""
+    """Print key, title, model key, topic and tokens of every worksheet of the app: a table, with --json a list of
+    objects.
+    """
     sheets = open_library().worksheets.values()
     if parsed.json:
         keys = ("key", "title", "model", "topic", "tokens")
@@ -80,9 +82,9 @@ def _list_worksheets(parsed: argparse.Namespace) -> None:
 def _sheet(parsed: argparse.Namespace) -> Variant:
     """Return the sheet of the worksheet key or sheet code that was typed; a key wins if a text could be both.
 
-    Without --seed a worksheet has the sizes its author chose, with it drawn ones. A text in capitals is read as a code,
-    since no key has any. Raises InputError for a code with --seed, or a seed that is no whole number; WorksheetError
-    for an unknown worksheet or code.
+    Without --seed a worksheet has the sizes its author chose; with it, they are drawn. A text in capitals that is no
+    key is read as a code. Raises InputError for a code with --seed, or a seed that is no whole number; WorksheetError
+    for an unknown worksheet or code; SeedError where Library raises it.
     """
     library, name = open_library(), parsed.worksheet
     if name not in library.worksheets and (read_code(name) or name.isupper()):
@@ -93,7 +95,11 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
 
 
 def _show_variant(parsed: argparse.Namespace) -> None:
-    """Print the sheet that the arguments name, as text or with --json as one line; its answers only with --key."""
+    """Print the sheet that the arguments name, as text or with --json as one line; its answers only with --key.
+
+    The JSON is that of `variant_json` with "seed" (None without --seed) and, with --key, "key": the right answers by
+    box.
+    """
     variant = _sheet(parsed)
     if parsed.json:
         answers = {"key": dict(variant.key)} if parsed.key else {}
@@ -161,10 +167,10 @@ def _cell_text(cell: str | bool) -> str:
 
 
 def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
-    """Print those of the rows that are questions: name, answer if `key`, code if any, and what can be answered.
+    """Print those of the rows that are questions: the question, its answer if `key`, and its code if it has any.
 
-    That is the numbered options of a choice, or the boxes of a question with several, which `key` leaves out; nothing
-    for other questions.
+    Below a choice come its numbered options; below a question with several boxes, unless `key`, its text with "____"
+    for each box; below other questions nothing.
     """
     for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
@@ -180,10 +186,13 @@ def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -
 def _grade_answers(parsed: argparse.Namespace) -> None:
     """Mark answers from a file, or from standard input for "-"; print marks, score, diagnosis and, with --hint, a hint.
 
-    Marks are a table with 40 characters of each answer. A hint with the message of the diagnosis is left out. If the
-    sheet is not all right, but an answer could be read, the questions of CHECKED_FIRST follow. With --json everything
-    is one line. Raises InputError for answers that cannot be read, and AnswersError for an answer to a box that the
-    sheet lacks.
+    The marks are a table of each box, its kind of mark, the first 40 characters of the answer and the message. A hint
+    with the message of the diagnosis is not printed. The questions of CHECKED_FIRST follow if an answer could be read
+    and the sheet is not all right.
+
+    With --json everything is one line: the report, "opened" with the rows of CHECKED_FIRST if there are any and an
+    answer could be read, and with --hint "hint". Raises InputError for answers that cannot be read, AnswersError for an
+    answer to a box that the sheet lacks, and as `_sheet` does.
     """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
@@ -226,10 +235,10 @@ def _answers(name: str) -> dict[str, str]:
 def _check_worksheets(parsed: argparse.Namespace) -> None:
     """Print every finding about the worksheets of a folder, by default the app's, then how many worksheets to fix.
 
-    For a file, a worksheet or an exit ticket, print its errors with their lines and exit with status 1; without errors,
-    print the findings about the worksheet, or that an exit ticket has nothing to fix. With --sentences print the
-    sentences of the sheets instead of findings. With --json print findings or sentences alone, as one line. Exits with
-    status 1 if a finding is fixable by an author.
+    For a file, which holds a worksheet or an exit ticket, print its errors with their lines and exit with status 1;
+    without errors, print the findings about the worksheet, or that an exit ticket has nothing to fix. With --sentences
+    print the sentences of the sheets and look for no findings. With --json print findings or sentences alone, as one
+    line. Exits with status 1 if a finding is fixable by an author.
 
     Raises InputError for a path that does not exist and a folder without worksheets, WorksheetError for a file in a
     folder that cannot be read.
@@ -287,10 +296,12 @@ def _library_of_file(path: Path, *, as_json: bool) -> Library:
 
 
 def _print_sentences(library: Library, *, as_json: bool) -> None:
-    """Print each sentence of the library's sheets once, under a heading for its kind, with one sheet that has it.
+    """Print each sentence of the library's sheets once for each kind, under that kind, with the first sheet that has
+    it.
 
     The sheets are every worksheet with every model that suits it, each at the worksheet's number of tokens, at 1 and at
-    MANY_TOKENS. With `as_json` the sheets are left out.
+    MANY_TOKENS; a length that the model cannot take is skipped. With `as_json`, one line maps each kind to its
+    sentences, without the sheets.
     """
     sentences: dict[str, dict[str, str]] = {}
     for worksheet in library.worksheets:

@@ -98,12 +98,16 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Send a job to the child and return its answer; blocks, also while other threads use the child.
+        """Send a job to the child and return its answer, (kind, content); blocks, also while other threads use the
+        child.
 
-        Starts a child if none lives; `time_limit_s` does not count its start. `on_progress` gets the content of each
-        progress message. `on_tick` is called every TICK_S, while a child starts, too; what either raises kills the
-        child and is passed on. Afterwards a timer starts that ends the child when idle, if it may be kept (`_rest`).
-        Raises ChildTooSlow, ChildTooLarge and ChildLost; each leaves no child.
+        Starts a child if none lives; neither its start nor the wait for other threads counts for `time_limit_s`.
+        `on_progress` gets the content of each progress message. `on_tick` is called about every TICK_S, while a child
+        starts, too, but not while other threads use it. What either raises kills the child and is passed on. Afterwards
+        the child is kept for `idle_limit_s`, or killed at once (`_rest`).
+
+        Raises ChildTooSlow, ChildTooLarge and ChildLost, also while the child starts; each leaves no child, and the
+        next call starts another.
         """
         with self._lock:
             if self._idle_timer:
@@ -120,7 +124,10 @@ class WarmChild:
                 self._rest()
 
     def close(self) -> None:
-        """Kill the child at once and for good: the call that runs and every later one raise ChildLost."""
+        """Kill the child at once and for good: the call that runs and every later one raise ChildLost.
+
+        Returns once the call that runs has ended.
+        """
         self._closed = True
         if running := self._running:
             running.process.kill()  # without the lock, which the running call holds until its child answers or dies
@@ -134,9 +141,10 @@ class WarmChild:
             self._kill()
 
     def _rest(self) -> None:
-        """Start the timer that ends the idle child, if there is one.
+        """Start the timer that kills the child after `idle_limit_s`; nothing happens if there is no child.
 
-        It is killed now instead if `idle_limit_s` is 0, or if it takes more memory than `kept_memory` (None: any).
+        The child is killed now instead if `idle_limit_s` is 0, or if it takes more memory than `kept_memory` (None:
+        any).
         """
         if self._running is None:
             return
@@ -149,10 +157,12 @@ class WarmChild:
         self._idle_timer.start()
 
     def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
-        """The living child, or a new one that has said "ready"; raises ChildLost after `close`, and ChildTooSlow.
+        """The living child, or a new one that has said "ready".
 
-        A child that ends before it is ready is replaced, MAX_STARTS starts in all; then that is logged and counted, and
-        this and every call within REST_AFTER_FAILED_STARTS_S raises ChildLost.
+        A child that ends before it is ready is replaced, MAX_STARTS starts in all, PAUSE_BETWEEN_STARTS_S apart; then
+        that is logged and counted, and this and every call within REST_AFTER_FAILED_STARTS_S raises ChildLost. So does
+        a call after `close`. ChildTooSlow (after `start_limit_s`), ChildTooLarge and what `on_tick` raises end the
+        first start that they happen in.
         """
         if not self._closed and self._running and self._running.process.is_alive():
             return self._running
@@ -198,10 +208,11 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Wait for the child's next message that is not "progress", and return it.
+        """Wait for the child's next message that is not "progress", and return it as (kind, content).
 
-        Raises ChildTooSlow after `limit_s`, ChildTooLarge if it takes more than `memory_limit` (None: any), ChildLost
-        if it ends, and what the callbacks raise: see `ask`. Whatever it raises, the child has been killed.
+        Raises ChildTooSlow after `limit_s`, ChildTooLarge if the child takes more memory than `memory_limit` (None:
+        any), which is checked every TICK_S and after every progress message, ChildLost if it ends, and what the
+        callbacks raise: see `ask`. Whatever it raises, the child has been killed.
         """
         ends_at = time.monotonic() + limit_s
         try:
@@ -252,9 +263,9 @@ def enter_child() -> int:
 
 
 def _leave_a_core() -> int:
-    """Keep this process off the last core, if there are several; return how many cores it should use.
+    """Keep this process off the last core it may use, if it may use several; return how many cores it should use.
 
-    Without such a setting, as on macOS, all cores but one.
+    Where this cannot be set, as on macOS, that is all cores of the machine but one, and at least 1.
     """
     try:
         cores = sorted(os.sched_getaffinity(0))
@@ -266,7 +277,7 @@ def _leave_a_core() -> int:
 
 
 def memory_of(process_id: int | None) -> int:
-    """Bytes of main memory that a process takes; 0 for None, and for one that is gone."""
+    """Bytes of main memory (resident set) of a process; 0 for None, one that is gone and one that cannot be read."""
     import psutil
 
     with suppress(psutil.Error):

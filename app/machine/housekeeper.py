@@ -48,7 +48,10 @@ class Housekeeper:
             self._thread.join(STOP_LIMIT_S)
 
     def tidy(self) -> None:
-        """Do the frequent work, then the daily work if it is due; failures are logged and counted, not raised."""
+        """Do the frequent work, then the daily work if it is due, even if the frequent work fails.
+
+        Failures are logged and counted, not raised.
+        """
         for work in (self._often, self._do_daily_work):
             try:
                 work()
@@ -59,7 +62,8 @@ class Housekeeper:
     def _do_daily_work(self) -> None:
         """Do the daily work and touch its file, if that is missing or was touched over a day ago.
 
-        Nothing happens if another process of this machine is doing the work, or has just done it.
+        Nothing happens if another process of this machine is doing the work, or has just done it. What the work raises
+        is passed on, and the file is not touched, so that the work stays due.
         """
         if self._is_due():
             with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):

@@ -131,11 +131,11 @@ def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
 
 
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
-    """Why none of these runners can do a job: the reason as a word and a sentence; None if one of them can.
+    """Why none of these runners can do a job, as (reason, sentence); None if one of them can.
 
     Web processes do not count, nor do runners that are not alive. Needs are checked in this order: "no-runner" for its
-    kind, "old-code", "no-weights", "no-device" and "no-memory". The reason is the first at which nobody is left who
-    meets all needs before it, too.
+    kind, "old-code" (another JOB_FORM), "no-weights", "no-device" and "no-memory". The reason is the first need that no
+    runner meets who meets all before it.
     """
     able = [each for each in runners if each.is_alive and not each.is_web and job.kind in each.kinds]
     needs: tuple[tuple[str, str, Callable[[Runner], bool]], ...] = (
@@ -251,9 +251,10 @@ class Task:
     def check(self) -> None:
         """Raise JobStoppedError if the work is to stop; to be called several times a second.
 
-        It stops if this process closes. Every BEAT_S it also gives a sign of life, and stops if the job has ended or
-        was started again elsewhere, or if a visitor's job must give way to a member's. If the database does not answer,
-        the work goes on. If the process closes or the job gives way, `gives_way` is True: then it is to be put back.
+        It stops at once if this process closes. Every BEAT_S the call also gives a sign of life with the progress, and
+        stops the work if the job has ended (such as cancelled or deleted) or was started again elsewhere, or if a
+        visitor's job must give way to a member's. If the database does not answer, the work goes on. `gives_way` is
+        True only if the process closes or the job gives way: then it is to be put back.
         """
         if self._is_closed():
             self.gives_way = True
@@ -307,10 +308,11 @@ class Jobs:
         return jobs
 
     def start(self) -> None:
-        """Let threads do the jobs that wait, and return at once: in a web process once, in a runner until `close`.
+        """Let threads do the jobs that wait, and return at once.
 
-        A web process also gives a sign of life, for the operators' page, even where it leaves jobs to runners. Nothing
-        happens without a runner. In a runner, only the first call does anything.
+        A process without a runner, which leaves jobs to others, does none. A web process does those that wait now, and
+        can be called again; it also gives a sign of life, for the operators' page, even where it leaves jobs to
+        runners. A runner that is a process of its own does jobs until `close`, and further calls do nothing.
         """
         if self._here and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
@@ -340,7 +342,8 @@ class Jobs:
         device: str = "",
         memory_bytes: int = 0,
     ) -> Job:
-        """Queue a job and return it without waiting for it; raises JobRefusedError. Not inside a transaction.
+        """Queue a job and return it without waiting for it; raises JobRefusedError if the queue takes no more. Not
+        inside a transaction.
 
         `key` is part of its address, and so a secret. `about` is what its page shows, `arguments` what its work needs,
         both as JSON. `teacher_id` is the one teacher who may see it, None for everybody who has the key. `along` stores
@@ -357,10 +360,12 @@ class Jobs:
         return job
 
     def find(self, key: str) -> Job | None:
-        """A job with its progress and its place; None for an unknown key, and once it was deleted or ended an hour ago.
+        """The job with this key, with its progress and its place; None once it was deleted or ended an hour ago, or if
+        unknown.
 
-        If it waits and none of its kind is at work, as after the end of a process, a web process that does jobs starts
-        to. Where jobs are left to runners, one that is overdue fails if no living runner can do it.
+        Who asks is not checked. If the job waits and none of its kind is at work, as after the end of a process, a web
+        process that does jobs starts to. Where jobs are left to runners, one that is overdue fails if no living runner
+        could do it for HOPELESS_AFTER_S, and is returned as failed.
         """
         job = self.rows.find(key)
         if job and job.is_stalled and self._runner:
@@ -382,8 +387,9 @@ class Jobs:
     def tidy(self) -> None:
         """Delete what has expired (`JobRows.delete_expired`), refuse hopeless jobs, and `start`.
 
-        Hopeless are, where jobs are left to runners, overdue jobs that no living runner can do now, nor could for the
-        last HOPELESS_AFTER_S. Each fails with a sentence in its language, which this thread speaks from then on.
+        Where jobs are left to runners, those are hopeless that are overdue and that no living runner can do, at any
+        look of the last HOPELESS_AFTER_S. Each fails with a sentence in its language, which this thread speaks from
+        then on.
         """
         self.rows.delete_expired()
         overdue = () if self._runner else self.rows.overdue()
@@ -397,7 +403,8 @@ class Jobs:
     def close(self) -> None:
         """Stop the work that is done here, put it back into the queue, and wait until it has stopped.
 
-        Another runner then does it, or the next process. A runner that is a process of its own signs off.
+        Another runner then does it, or the next process. A runner that is a process of its own also signs off; if that
+        fails, nothing is raised. The process does no jobs from then on.
         """
         self._closed.set()
         if self._server:
@@ -415,10 +422,11 @@ class Jobs:
                 self.rows.sign_on(self._here)
 
     def _serve(self, runner: Runner) -> None:
-        """Claim jobs for the threads of their kinds until this process closes, whatever becomes of the database.
+        """Claim jobs for the threads of their kinds until this process closes, and try again every POLL_S if the
+        database fails.
 
-        First it signs on, and lets jobs start again that an earlier process with this name has left. An outage of the
-        database is logged when it begins.
+        First it signs off and on, so that jobs start again that an earlier process with this name has left. An outage
+        of the database is logged and counted once, when it begins.
         """
         is_signed_on, is_lost = False, False
         while not self._closed.is_set():
@@ -440,11 +448,13 @@ class Jobs:
                 self._closed.wait(POLL_S)
 
     def _refuse_if_hopeless(self, job: Job) -> bool:
-        """Let a job fail that waits and that no living runner can do, and return True; else return False.
+        """Let a job fail, with the reason of `unmet_need`, if it waits and no living runner can do it; whether it
+        failed.
 
-        It must be overdue, and at each look within HOPELESS_AFTER_S the runners must have lacked what it needs: a
-        runner that restarts, or all of them after an outage of the database, is gone for some seconds only. Always
-        False where this process does jobs itself.
+        It must be overdue, and since HOPELESS_AFTER_S or longer no look of this process may have found a runner that
+        can do it: a runner that restarts, or all of them after an outage of the database, is gone for some seconds
+        only. The list of runners may be RUNNERS_TTL_S old. Always False where this process does jobs itself, and for a
+        job that is at work or has ended.
         """
         if self._runner or job.ending:
             return False
@@ -473,11 +483,11 @@ class Jobs:
                 self.rows.put_back(claimed[0])
 
     def _work_off(self, kind: JobKind, claimed: Claimed | None) -> None:
-        """Do the job that is `claimed`, then others of its kind until none waits that this runner may start.
+        """Do the job that is `claimed`, if any, then others of its kind until none waits that this runner may start.
 
-        Once this process closes, a claimed job that has not begun is put back. Errors are logged. If the database does
-        not answer, the next call of `_wake` goes on; a job whose end could not be stored is then done again, since it
-        gives no more signs of life.
+        Once this process closes, a claimed job that has not begun is put back. Errors of the queue are logged and
+        counted, and end the call: the next call of `_wake` goes on, and a job whose end could not be stored is done
+        again, since it gives no more signs of life.
         """
         runner = self._runner
         if not runner:
@@ -493,12 +503,12 @@ class Jobs:
             log.exception("the queue of jobs of the kind %s could not be read or written", kind)
 
     def _carry_out(self, task: Task) -> None:
-        """Do the work of a job, in its language, and store how it ended.
+        """Do the work of a job, in its language, and store how it ended: "ready" with the result, or "failed".
 
         A job that was stopped to give way is put back; one that was cancelled, or started again elsewhere, stays as it
         is. A JobFailedError fails it with its text, reason and result, any other ValueError with its text and the
-        reason "refused". Any other error, such as a result that cannot be stored, is logged and fails it with a general
-        sentence and the reason "error".
+        reason "refused". Any other error, such as a result that cannot be stored, is logged with its traceback and
+        fails it with a general sentence and the reason "error". Errors of storing that end are passed on.
         """
         job = task.job
         REQUEST_ID.set(job.request_id)

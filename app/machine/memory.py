@@ -23,9 +23,10 @@ _V2 = _MemoryFiles("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory() -> int:
-    """Bytes of main memory that this process can still take: those free on the machine, or fewer in a container.
+    """Bytes of main memory that this process can still take: what is free on the machine, or less in a container.
 
-    There its limit counts (cgroup v1 or v2), less what is used except file cache. Never below 0.
+    There, the smallest rest of all limits counts (cgroup v1 or v2): the limit less what is used, without file cache.
+    Never below 0.
     """
     import psutil
 
@@ -34,9 +35,10 @@ def available_memory() -> int:
 
 
 def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS) -> Iterator[int]:
-    """The bytes left below each memory limit of this process's cgroup and of those around it; may be negative.
+    """The bytes left below each memory limit of this process's cgroup and of those around it, the innermost first.
 
-    A cgroup without a limit, or that cannot be read, is left out.
+    That is the limit less what is used, not counting file cache, and may be negative. A cgroup without a limit, or that
+    cannot be read, is left out.
     """
     for folder, files in _own_folders(cgroups, own_cgroups):
         # "max", no number, means no limit in v2. File cache counts as used, but can be dropped.

@@ -22,10 +22,12 @@ class MachineTurn:
 
     @contextmanager
     def taken(self, wait: Callable[[], object]) -> Iterator[None]:
-        """Hold the turn for this `with`, calling `wait()` again and again while another thread has it.
+        """Hold the turn for this `with`, calling `wait()` again and again while another thread or process of the
+        machine has it.
 
-        What `wait` raises ends the waiting. The lock's file and its folder are made if missing; nobody waits if that
-        fails, or where the system has no such locks.
+        `wait` is not called if the turn is free. What it raises ends the waiting and is passed on. The lock's file and
+        its folder are made if missing, and the file stays. Nobody waits if it cannot be made, or where the system has
+        no such locks.
         """
         file, look_s = None, FIRST_LOOK_S
         with suppress(OSError):
@@ -43,7 +45,10 @@ class MachineTurn:
 
 
 def _try_lock(file: int) -> bool:
-    """Lock the file if nobody has; True also where the system has no such locks."""
+    """Lock the open file, and return whether that worked: False only if another descriptor holds the lock.
+
+    True, without a lock, where the system or the file system has none. Never waits.
+    """
     try:
         import fcntl
     except ImportError:  # Windows

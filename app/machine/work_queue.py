@@ -60,7 +60,7 @@ class WorkQueue:
         """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait.
 
         `wait` is called every LOOK_S while others go first: whoever works and, for a visitor, members who wait. What it
-        raises ends the waiting.
+        raises ends the waiting, frees the place and is passed on.
         """
         with self._changed:
             self._take_place(client)
@@ -79,16 +79,21 @@ class WorkQueue:
                 self._changed.notify_all()
 
     def check_patience(self, client: Client) -> None:
-        """For whoever works: raises QueueFullError for a visitor if a member has waited over MEMBER_WAIT_S."""
+        """For whoever works, to call now and then: raises QueueFullError for a visitor if a member has waited over
+        MEMBER_WAIT_S.
+
+        Never for a member.
+        """
         with self._changed:
             waits = not client.is_member and self._members_since
             if waits and time.monotonic() - self._members_since[0] > MEMBER_WAIT_S:
                 raise QueueFullError
 
     def _take_place(self, client: Client) -> None:
-        """Count a client; raises QueueFullError if all places, all of visitors, or all of this client are taken.
+        """Count a client; raises QueueFullError, and counts nothing, if all places, all of visitors, or all of it are
+        taken.
 
-        Work without a client key is limited only by all places.
+        Only visitors need one of the places of visitors. A client with an empty key has no limit of its own.
         """
         of_visitors = sum(count for other, count in self._taken.items() if not other.is_member)
         own_limit = self._of_member if client.is_member else self._of_visitor
@@ -101,7 +106,11 @@ class WorkQueue:
         self._taken[client] += 1
 
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
-        """Wait until nobody works and, for a visitor, no member waits; raises what `wait` raises."""
+        """Wait until nobody works and, for a visitor, no member waits; then this work is what works.
+
+        `wait` is called at every look, at least every LOOK_S, but not if the turn is free; what it raises ends the
+        waiting. Members among themselves, and visitors, go in no certain order.
+        """
         since = time.monotonic()
         if client.is_member:
             self._members_since.append(since)

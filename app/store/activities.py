@@ -130,11 +130,11 @@ class Activities(QueryBase):
         return (_activity(row), from_row(Course, row, "course__")) if row else None
 
     def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
-        """An activity with the student as whom the browser with this token is enrolled in its course.
+        """An activity and its course, with the student as whom the browser with this token is enrolled, and their work.
 
-        With a sheet key also their work on that sheet. The activity has this student's extra time. None if there is no
-        such activity or visitor, or if the visitor is not enrolled in the course. Drafts and closed activities are
-        found: the caller refuses them.
+        The work is that on the sheet with `sheet_key`, None without one. The activity has this student's extra time.
+        None if there is no such activity or visitor, or if the visitor is not enrolled in the course. Drafts, closed
+        activities and those of archived courses are found: the caller refuses them.
         """
         this = {"activity_id": activity_id, "token_hash": hash_secret(token)}
         query = _SELECT_AT_WORK if sheet_key else _SELECT_OF_VISITOR
@@ -156,6 +156,7 @@ class Activities(QueryBase):
         """
 
         def read(revision_id: int) -> Content:
+            """The content of the revision with this id, from the database; raises NoResultFound if there is none."""
             row = self._fetch_one(sa.select(revisions.c.content).where(revisions.c.id == revision_id))
             if row is None:
                 raise NoResultFound
@@ -168,7 +169,9 @@ class Activities(QueryBase):
         return self._select(activities.c.course_id == course.id)
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
-        """The activities of a student's course in whatever state, newest first, with this student's extra time."""
+        """All activities of a student's course, drafts and closed ones too, newest first, with this student's extra
+        time.
+        """
         query = sa.select(extra_time.c.activity_id, extra_time.c.minutes)
         rows = self._fetch_all(query.where(extra_time.c.student_id == student.id))
         minutes = {row.activity_id: row.minutes for row in rows}
@@ -203,7 +206,10 @@ class Activities(QueryBase):
         return from_row(UndoableClose, row) if row else None
 
     def keep_close(self, activity: Activity, press: UndoableClose | None) -> None:
-        """Store a press of Close in place of the one before; None deletes that one."""
+        """Store a press of Close in place of the activity's press before, if any; None only deletes that one.
+
+        The closing time itself is not changed.
+        """
         if press is None:
             self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
             return
@@ -221,7 +227,7 @@ class Activities(QueryBase):
         """Give a student extra `minutes` in an activity, in place of those they had; 0 takes them away.
 
         Also stores, in the same transaction, what a later or earlier end of the activity means for drafts and answers:
-        see Activity.changed.
+        see Activity.changed. Whether the student is in the course, and `minutes`, are not checked.
         """
         of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
         changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
@@ -237,7 +243,8 @@ class Activities(QueryBase):
         """The ids, in ascending order, of activities in state "open" whose closing time has passed, but whose drafts
         have not been auto-submitted by now.
 
-        Extra time and the late window are left out of account: `auto_submit_due` says whether it is time.
+        The closing time is that of the plan, without extra time and late window: `auto_submit_due` says whether it is
+        time. Activities of archived courses, and those whose policies submit no drafts, are included.
         """
         at, submitted_at = self.now(), activities.c.auto_submitted_at
         not_yet = (activities.c.state == "open", sa.or_(submitted_at.is_(None), submitted_at > at))
@@ -262,10 +269,11 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
-        """Store another content; return the number of the revision that holds it now.
+        """Store another content, with its snapshots; return the number of the revision that holds it now.
 
-        Content equal to the activity's changes nothing. In state "draft" the newest revision is overwritten and keeps
-        its number, since no student has seen it. Otherwise the content becomes a new revision, and the old ones stay.
+        Content whose JSON equals that of `activity` changes nothing. In state "draft" the newest revision is
+        overwritten and keeps its number, since no student has seen it. Otherwise the content becomes a new revision,
+        numbered one higher, and the old ones stay.
         """
         if content.as_json() == activity.content.as_json():
             return activity.revision
@@ -319,9 +327,10 @@ class Activities(QueryBase):
 
 
 def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
-    """Store snapshots, in the transaction of the row that names them; one that exists counts as kept at `at`, too.
+    """Store snapshots by their hashes, in the transaction of the row that names them.
 
-    Housekeeping deletes snapshots that nothing names, but none that was kept in the last days.
+    Of one that exists only the time changes: it counts as kept at `at`, too. Housekeeping deletes snapshots that
+    nothing names, but none that was kept in the last days.
     """
     for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
@@ -339,7 +348,10 @@ def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: i
 
 
 def _activity(row: Any, content: Content | None = None) -> Activity:
-    """The activity of a row that has the columns _COLUMNS and, unless `content` is given, _CONTENT; for no student."""
+    """The activity of a row that has the columns _COLUMNS and, unless `content` is given, _CONTENT.
+
+    It is read for no student: its `extra_minutes` are 0.
+    """
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
     return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
                     content or _content(row.content),

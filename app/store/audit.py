@@ -139,14 +139,17 @@ class AuditLog(QueryBase):
             self.record(actor, action, about, detail)
 
     def record_refused_sign_in(self) -> None:
-        """Add an entry for a wrong password by nobody, unless such an entry was added within REFUSALS_NOTED_EVERY."""
+        """Add an entry for a wrong password, by "nobody" and about nobody, unless one was added within
+        REFUSALS_NOTED_EVERY, whoever's password it was for.
+        """
         recent = self.now() - REFUSALS_NOTED_EVERY
         refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
         if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:
             self.record("nobody", AuditAction.SIGN_IN_REFUSED)
 
     def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
-        """The newest `limit` entries about any of these objects from `since` on, newest first.
+        """The newest `limit` entries about any of these objects from `since` on, newest (by id) first, from all kinds
+        together.
 
         `about` has the ids of the objects by kind; entries about no object are left out.
 

@@ -95,10 +95,11 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
 
 
 def check_backup(path: Path) -> Contents:
-    """Read all of a backup and return its contents, without a database.
+    """Read all of a backup and return its contents (revision, time and tables), without a database.
 
-    Raises OSError, and BackupError: "no-backup" if it is none, "newer" if newer code made it, "older" if it is from
-    before the first release, "damaged" if a table has another number of rows or another SHA-256 than backup.json says.
+    Raises OSError for a file that cannot be read, and BackupError: "no-backup" if it is none, "newer" if newer code
+    made it, "older" if it is from before the first release, "damaged" if the archive is damaged or a table has another
+    number of rows or another SHA-256 than backup.json says.
     """
     with _open_archive(path) as archive:
         contents = _read_contents(archive)
@@ -114,11 +115,12 @@ def check_backup(path: Path) -> Contents:
 
 
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
-    """Replace the whole database by a backup, migrate its tables, and return what was restored: all or nothing.
+    """Replace the whole database by a backup, migrate its tables, and return what the backup held: all or nothing.
 
-    A backup of any released version can be restored. Raises OSError, OperationalError, and BackupError: the reasons of
-    `check_backup`, "not-empty" if the database has data (other than in SETUP_TABLES) and `replace` is False, "misfit"
-    if tables, columns, values or references do not fit.
+    A backup of any released version can be restored. Next ids are higher than any that the backup's database gave.
+    Raises OSError, OperationalError, and BackupError: the reasons of `check_backup`, "not-empty" if the database has
+    data (other than in SETUP_TABLES) and `replace` is False, "misfit" if tables, columns, values or references do not
+    fit.
     """
     contents = check_backup(path)
     with _open_archive(path) as archive, migration_transaction(engine) as connection:
@@ -195,10 +197,10 @@ def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.
 
 
 def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
-    """Insert a table's rows from its file in the archive.
+    """Insert a table's rows from its file in the archive, whose columns may be in another order.
 
-    The file may have the columns in another order. Raises BackupError("misfit") if `contents` does not list the table
-    or if the names of the columns differ.
+    Raises BackupError("misfit") if `contents` does not list the table or the names of the columns differ, and "damaged"
+    for a line that is too long or cut off. Values that do not fit raise whatever the conversion or the database raises.
     """
     if table.name not in contents.tables:
         raise BackupError("misfit")
@@ -215,7 +217,9 @@ def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: s
 
 
 def _last_id(connection: sa.Connection, table: sa.Table) -> int:
-    """The highest id that a table has ever given, even to a row since deleted; 0 if it has given none or has no ids."""
+    """The highest id that the database has numbered a row of the table with, even one since deleted; 0 if none, or if
+    the table has no ids.
+    """
     if "id" not in table.c:
         return 0
     if connection.dialect.name == "postgresql":
@@ -225,9 +229,10 @@ def _last_id(connection: sa.Connection, table: sa.Table) -> int:
 
 
 def _advance_sequences(connection: sa.Connection, contents: Contents) -> None:
-    """Make the next id of each table that numbers its rows higher than its highest and than the backup's last id.
+    """Make the next id of each table that has ids higher than the highest in the table and than the backup's last id.
 
-    A table that the backup lacks has 0 as its last id there.
+    A table that the backup lacks has 0 as its last id there. A counter that is further already is not set back on
+    SQLite; on PostgreSQL it is set to the higher of the two.
     """
     for table in _kept_tables(connection):
         if "id" not in table.c:
@@ -274,9 +279,9 @@ def _column_value(value: Any, column_type: Any) -> Any:
 
 @contextmanager
 def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection whose reads all see the database as it was at one moment, while others go on writing.
+    """A connection for a `with` block, all of whose reads see the database as it was at one moment, while others write.
 
-    On PostgreSQL it can only read, and its statements may take any time.
+    It has no limits of time, and on PostgreSQL it can only read. It is closed at the end, and nothing is committed.
     """
     with engine.connect() as connection, without_limits(connection):
         if engine.dialect.name == "postgresql":
@@ -288,9 +293,10 @@ def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A new file to write, readable by its owner only, that takes the name `path` once all of it is on disk.
+    """A new file to write, readable by its owner only, that takes the name `path` at the end of the `with`.
 
-    Until then a file of that name stays as it is; an exception deletes the new file instead.
+    All of it is on disk by then. Until then a file of that name stays as it is; then it is replaced. An exception
+    deletes the new file and is passed on. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -354,7 +360,10 @@ def _require_known(revision: str) -> None:
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a table's file; raises BackupError("damaged") for one that is longer than any row."""
+    """The lines of a table's file, each with its line end.
+
+    Raises BackupError("damaged") for one of more than MAX_LINE_BYTES, or a last one without a line end.
+    """
     while line := file.readline(MAX_LINE_BYTES):
         if not line.endswith(b"\n"):
             raise BackupError("damaged")

@@ -75,10 +75,11 @@ _PROGRESS = sa.select(
 def select_work(
     source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], owner: Mapping[str, Any]
 ) -> sa.Select[Any]:
-    """A query on `source` for its `columns_before` and what `work_of` needs: draft, last attempt, number of attempts.
+    """A query on `source` for its `columns_before` and what `work_of` needs: draft, newest attempt, number of attempts.
 
     They are on one sheet: `owner` says what each of the columns of one kind of key in _OWNER equals, by its name: a
-    column of the source, a value or a bind parameter. Rows of the source without a draft or attempt have NULL there.
+    column of the source, a value or a bind parameter. Every row of the source gives one row; without a draft or attempt
+    it has NULL there, and 0 as the number.
     """
 
     def is_owned(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -146,9 +147,11 @@ class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 
     def arrive(self, activity_id: int, student_id: int) -> bool:
-        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
+        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is handed
+        in.
 
-        Outside a transaction, a database that cannot store it, as on a full disk, is tolerated.
+        The time of the first opening stays. Outside a transaction, a database that cannot store it, as on a full disk,
+        is tolerated. Neither activity nor student is checked.
         """
         if row := self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
@@ -181,9 +184,10 @@ class Classwork(QueryBase):
 
     @cached_property
     def _draft_upserts(self) -> Mapping[type[SheetKey], sa.Insert]:
-        """By kind of key, the INSERT of a draft that overwrites the version before, except its variant; built once.
+        """By kind of key, the INSERT of a draft that overwrites the stored one's answers, version, time and tabs; not
+        its variant.
 
-        Where another version is stored, no row changes.
+        It does so only if the stored version is one lower than the new one; else no row changes.
         """
         insert = self._insert_into(drafts)
         values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "tab_versions")}
@@ -219,15 +223,21 @@ class Classwork(QueryBase):
     def record(self, key: SheetKey, new: NewAttempt, draft: Draft | None, allowed: int = 0) -> Recorded:
         """Store an attempt and, as `save` does, a draft unless it is None, in one transaction.
 
-        Both are durable once this returns. A client id that this student has used before adds no attempt and returns
-        the one that has it, even if no attempts are left. Raises WorkChangedError, and stores nothing, if the draft
-        does not follow the stored one, or the student would have more than `allowed` attempts on the sheet (0 allows
-        any number). In practice every attempt is stored, and the progress that is returned is empty.
+        Both are durable once this returns. Returns the stored attempt, the student's progress in the activity
+        afterwards, and whether the attempt is new: a client id that this student has used before adds none and returns
+        the attempt that has it, even if no attempts are left; but the draft is saved. Raises WorkChangedError, and
+        stores nothing, if the draft does not follow the stored one, or the student would have more than `allowed`
+        attempts on the sheet (0 allows any number). In practice every attempt is stored, and the progress is empty.
         """
         at = self.now()
 
         def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
-            """Save the draft, then insert the attempt, and count; the id is None for a repeated client id."""
+            """Save the draft, insert the attempt, and return its id (None for a repeated client id) and the progress
+            afterwards.
+
+            The progress is empty in practice. Raises WorkChangedError if the draft does not follow the stored one, or a
+            new attempt is one more than allowed.
+            """
             if draft:
                 self.save(key, draft)
             elif allowed and self.engine.dialect.name == "postgresql":
@@ -266,10 +276,10 @@ class Classwork(QueryBase):
         return replace(attempt, handed_in=True)
 
     def add_answers(self, attempt: Attempt, written: Answers) -> Attempt:
-        """Add these answers to open questions to an attempt, without marking it again, and return it with them.
+        """Add these answers to open questions to a stored attempt, over those of the same name; return it with them.
 
-        It is returned unchanged, and nothing is stored, if it has been handed in (by another request, too), or holds
-        these answers already.
+        It is not marked again. It is returned unchanged, and nothing is stored, if it has been handed in (by another
+        request, too), or holds these answers already.
         """
         if attempt.handed_in or written.items() <= attempt.answers.items():
             return attempt
@@ -284,9 +294,11 @@ class Classwork(QueryBase):
         return tuple(map(_attempt, self._fetch_all(query.order_by(attempts.c.id.desc()).limit(limit))))
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
-        """How far a student is in an activity; a sheet with only a draft has 0 attempts.
+        """How far a student is in an activity: by sheet key, number of attempts and whether one was handed in.
 
-        Sheets with neither draft nor attempt are left out.
+        It also says whether the student has opened the activity and whether their exit ticket is in. A sheet with only
+        a draft has 0 attempts; sheets with neither draft nor attempt are left out. Sheets of earlier revisions are
+        included.
         """
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
@@ -338,8 +350,9 @@ class Classwork(QueryBase):
     def hand_in_papers(self, papers: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
         """Store answers on paper as attempts, in one transaction; a client id that its student has used adds none.
 
-        Students who had not opened the activity have done so now. A paper also becomes the draft of a student who has
-        none on that sheet.
+        Students who had not opened the activity have done so now. A paper also becomes the draft, as version 1, of a
+        student who has none on that sheet; other drafts stay. Limits of attempts and times are not checked, and no
+        papers store nothing.
         """
         at = self.now()
         arrivals = [
@@ -354,7 +367,10 @@ class Classwork(QueryBase):
                 self.add_attempts(papers)
 
     def add_attempts(self, new: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store attempts, made now, in one transaction; a client id that its student has used adds nothing."""
+        """Store attempts, made now, in one transaction; a client id that its student has used adds nothing.
+
+        Limits of attempts and times are not checked, and drafts stay as they are.
+        """
         rows = [attempt_row(key, attempt, self.now()) for key, attempt in new]
         if rows:
             with self.transaction() as connection:
