@@ -86,11 +86,11 @@ def _kind(expression: Expression | None) -> EdgeKind:
 
 
 def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
-    """The label, colour and name of the side of a single head, from the typed width of all heads: ("64", "head", …).
+    """The label, colour and name of the side of one head: the typed width of all heads divided by their number.
 
-    ("?", "unknown", "") without a width. A width that cannot be split evenly is a quotient without a name, "100/32",
-    and so is, on a sheet in letters, one that is neither d_h nor d_v. Any other width without these sizes, or where
-    sizes are not named, has its number, the colour "other" and no name.
+    It is ("64", "head", its name) if the drawing names sizes and the width of a head is d_h or d_v, in symbols on a
+    sheet in letters; ("?", "unknown", "") without a width; ("100/32", "other", "") for a width that cannot be split
+    evenly and, on a sheet in letters, for any other width. Else it is the number with the colour "other" and no name.
     """
     width = shapes.head_width(tensor)
     if width is None:
@@ -140,8 +140,9 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Iterator[str]:
     """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares keys.
 
-    What the mask hides is said once the weights, or the mask, are typed as a square. Who shares keys is only for the
-    scores of one head; with shared keys it is left out on a sheet in letters.
+    Only the first is always there. What the mask hides is said once the weights, or the mask, are typed as a square.
+    Only a figure of the scores of one head says who shares keys: each query head has its own, this many query heads
+    share one key head, or all share one. The latter two are left out on a sheet in letters.
     """
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
@@ -175,11 +176,11 @@ def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
 
 
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
-    """Yield one sentence for each thing in a figure that does not fit, with the typed lengths alone.
+    """Yield a sentence for each thing in a figure that does not fit, with the typed lengths alone, and its boxes.
 
-    First come the mismatches of sides in the equations of its results. If the figure does not draw products, those of
-    a product that another figure of this table draws are left out there, except where sides are added. Then come heads
-    and joined parts.
+    First come the sides that should be equal and are not in the equations of the figure's results. If the figure draws
+    no products, these are left out for a result that another figure of this table draws as a product, except where
+    sides are added. Then come heads that cannot be multiplied and joined matrices that do not add up.
     """
     letters = shapes.variant.typeset_letters
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]

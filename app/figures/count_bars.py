@@ -100,9 +100,10 @@ def draw_counts(
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
-    """The number that fills the width of each figure, by the key of its last row.
+    """The number that fills the width of each figure, by the key of the figure's last row.
 
-    It is the largest answer of its rows, or the sum of its parts if that is larger; at least 1.
+    It is the largest typed number of its rows, or if that is larger, the sum of the typed parts times the factor of the
+    plan; at least 1. A row without an answer counts as 0.
     """
     numbers = _typed_counts(answers)
     longest = dict[str, int]()

@@ -47,9 +47,10 @@ class DeckSides:
 
 
 def deck_sides(pen: Pen, tensor: str) -> DeckSides:
-    """What each side of a tensor counts in a drawing: its last two sides rows and columns, the one before them cards.
+    """What each side of a tensor counts in a drawing: its last two sides are rows and columns.
 
-    The first side before the rows counts texts instead if the topic has a batch and the tensor is no parameter.
+    Of the sides before them, the first counts texts if the topic has a batch and the tensor is no parameter; the next,
+    or else the first, counts cards. Texts and cards are None where no side is left for them.
     """
     *before, rows, columns = pen.shapes.table[tensor].sides
     is_batched = TOPICS[pen.shapes.variant.worksheet.topic].batched and not pen.shapes.table[tensor].parameter
@@ -124,10 +125,11 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
 
 
 def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
-    """Yield the indices of the cards behind the front one that belong to every second group of query heads.
+    """Yield the cards that belong to every second group of query heads; 0 is the first card behind the front one.
 
     None unless the cards count H or G alone, at least as many are drawn as there are groups, and the model has more
-    than one group and fewer than heads. The cards that are drawn are divided evenly among the groups.
+    than one group and fewer than heads. The drawn cards of each text are divided evenly among the groups; the second
+    group is the first that is yielded.
     """
     groups, heads = pen.shapes.variant.sizes["G"], pen.shapes.variant.sizes["H"]
     if sides.cards is None or not (1 < groups < heads) or count < groups:

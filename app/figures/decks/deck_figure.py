@@ -45,7 +45,12 @@ class _DeckFigure:
     named: set[str] = field(default_factory=set)
 
     def sketch(self) -> Sketch:
-        """Draw every deck, then what joins or separates them, then move labels to free places."""
+        """Draw the plan's left deck, then each result with its operands, and move labels to free places.
+
+        A product is in the corner layout with an arc, a bracket at each mismatch and no sign. A result to which a
+        second tensor is added or broadcast is after that tensor's sign and deck and a "=", any other after an arrow.
+        The flow has the frame to look at for each result, and the states of the parts that are worked on.
+        """
         left = self._deck(self.plan.left)
         is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
         sides = _outer_sides(left, has_arc=is_product)
@@ -88,8 +93,9 @@ class _DeckFigure:
     def _place_step(self, key: str, sign_text: str, of: str) -> None:
         """Place the deck of `key` right of everything placed so far, after a sign that belongs to the result `of`.
 
-        It is labelled at all outer sides. Above an arrow is the name of the function that makes the tensor, cut after
-        each "_", where a line may break: ('repeat_', 'interleave').
+        It is labelled at all outer sides. The sign is at half the height of the lower of this deck and the left operand
+        of `of`. Only above an arrow is the name of the function that makes the tensor, cut after each "_", where a line
+        may break: ('repeat_', 'interleave').
         """
         deck = self._deck(key)
         deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
@@ -104,9 +110,10 @@ class _DeckFigure:
         self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
 
     def _place_product(self, key: str, operand: str) -> None:
-        """Place a result right of its left operand, with its right operand above it, as deep as its own cards need.
+        """Place a result right of its left operand, and its right operand above all cards of the result.
 
-        It is moved further right if it or one of its labels would touch a label of the left operand.
+        The right operand has the same left edge, and is transposed if the drawing transposes it. Both are moved further
+        right if the result or one of its labels would touch a label of the left operand.
         """
         left = self.placed[self._operands(key)[0]]
         result, right = self._deck(key), self._deck(operand, transposed=self.pen.sizes.is_drawn_transposed(key))
@@ -121,9 +128,10 @@ class _DeckFigure:
         self.above[key] = right.moved(x, result.box.extent.y - DECKS_PX)
 
     def _over(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a right operand with their labels: its cards and the inner side always have one.
+        """The sides of a right operand: cards at "upper", the inner side "right", the outer side "top", texts "lower".
 
-        The outer side and the texts have one as `_if_mismatched` says.
+        The inner side is the rows, of a transposed card the columns. It and the cards always have a label; the outer
+        side and the texts have one if `_if_mismatched` says so.
         """
         sides = deck.sides
         inner, outer = (sides.columns, sides.rows) if deck.box.transposed else (sides.rows, sides.columns)
@@ -135,7 +143,10 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a result in the corner between two decks, all labelled, except texts: see `_if_mismatched`."""
+        """The sides of a result between two decks: cards at "lower", rows at "right", columns "under", texts "lower".
+
+        All are labelled, except that texts are as `_if_mismatched` says.
+        """
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),
@@ -145,9 +156,10 @@ class _DeckFigure:
         ]
 
     def _if_mismatched(self, result: str, blank: Blank | None) -> EdgeShown:
-        """Return "label" if another known side of the product should be equal to this one and is not, else "focus".
+        """Return "label" if known sides of the product that should be equal, this one among them, differ; else "focus".
 
-        If the drawing compares nothing, "label" for every known side of a tensor that the sheet asks for.
+        On a sheet in letters they differ if they mean different things. If the drawing compares nothing, "label" for
+        every known side of a tensor that the sheet asks for. None is always "focus".
         """
         shapes = self.pen.shapes
         if not shapes.shows_mismatches:
@@ -196,9 +208,10 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The sides of a deck outside a product's corner, all labelled: cards, rows, columns and texts.
+    """The labelled sides of a deck that is no result or right operand of a product, with the place of each.
 
-    With `has_arc`, an arc above the deck, the columns are labelled "under", with the letter that has no room inside.
+    Cards are at "upper", rows "left", columns "below" and texts "lower", all with their names. With `has_arc`, an arc
+    above the deck, the columns are "under", where the letter is written that has no room inside the card.
     """
     sides = deck.sides
     return [

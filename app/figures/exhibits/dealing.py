@@ -54,10 +54,10 @@ class Dealing:
 
     @property
     def key_cards(self) -> tuple[int, ...]:
-        """The key/value heads that are drawn as cards, in order: all, unless there are more than MOST_GROUPS.
+        """The key/value heads that are drawn as cards, in ascending order: all, unless there are more than MOST_GROUPS.
 
-        Then MOST_GROUPS - 1 are drawn: the first, those that the asked query heads read, those after these, those
-        before these, then others from the first on, as far as there is room.
+        Then MOST_GROUPS - 1 are chosen, by preference: head 0, those that the asked query heads read, those after
+        these, those before these, then others from the first on.
         """
         count = self.heads.count("keys")
         asked_cards = [self.heads.read_by(head) for head in self.rounds]

@@ -107,9 +107,10 @@ def _step(architecture: Architecture, cached: int) -> DecodeStep:
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
     """Yield the step at which layers with a sliding window drop their oldest key while others keep all.
 
-    Its table is that of a model in which all layers have this window; `layers` says how many do. Nothing if no layer or
-    every layer has a window (layers with chunks count as without), if windows differ, if there are already as many
-    `tokens` as the window, or if the model's context ends before.
+    Only the last stack, the decoder, counts. The step's table is that of a model in which all layers have this window;
+    its `layers` is (layers with the window, all layers). Nothing if no layer or every layer has a window (layers with
+    chunks count as without), if windows differ, if there are already as many `tokens` as the window, or if the model's
+    context ends before.
     """
     runs = architecture.stacks[-1].runs
     windowed = [run for run in runs if run.window and not run.chunk]

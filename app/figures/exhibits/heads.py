@@ -142,7 +142,11 @@ class HeadsExhibit:
 
     @property
     def _words(self) -> dict[str, str]:
-        """The numbers of heads, and the letters of matrices as the sheet writes them, for sentences."""
+        """The values that sentences are filled with, all as text.
+
+        H, G and `share` are the query heads, the key/value heads and the query heads per key/value head. Q, K, V, C, O,
+        W_K, W_V and W_O are the letters of the matrices as the sheet writes them.
+        """
         keys = {"Q": "queries", "K": "keys", "V": "values", "C": "context", "O": "output"}
         keys |= {parameter: parameter for parameter in ("W_K", "W_V", "W_O")}
         counts = {"H": self.heads.count("queries"), "G": self.heads.count("keys"), "share": self.heads.shared_by}
@@ -155,7 +159,10 @@ class HeadsExhibit:
         return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """Sentences, each after a space, about key cards and a group's query cards of which not all are drawn."""
+        """Sentences that say how many key cards, and how many query cards of a group, are drawn, each after a space.
+
+        A sentence is left out if all of them are drawn.
+        """
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
         keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)

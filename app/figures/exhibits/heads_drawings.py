@@ -212,7 +212,10 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 134, words, parts)
 
     def _thinned(self, key: str, x: float, y: float, height: float) -> Iterator[Part]:
-        """Yield the outline of a matrix with H heads, in it this matrix, to scale, and its letter and size above it."""
+        """Yield the outline of a matrix with H heads, in it this matrix, to scale, and its letter and size above it.
+
+        The outline fills half the drawing's width; the matrix is at least 3 px wide.
+        """
         room, tensor = (WIDTH - 16) / 2 - 4, self.heads.table[key]
         most = replace(self.heads, sizes={**self.heads.sizes, "G": self.heads.count("queries")})
         width = max(3.0, room * self.heads.slab(key)[1] / most.slab(key)[1])

@@ -41,7 +41,11 @@ class Product:
 
     @property
     def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
-        """The left operand's rows and columns as it is multiplied, then those of the right one."""
+        """The left operand's rows and columns as it is multiplied, then those of the right one.
+
+        The columns of a transposed operand count as its rows; with tokens as columns, those of the other operand do
+        instead.
+        """
         sides = []
         for key in (self.left, self.right):
             turned = (key == self.transposed) != self.tokens_are_columns
@@ -162,9 +166,10 @@ def _of_slice(
 
 
 def _require_equal_slices(shapes: TypedShapes, product: Product) -> None:
-    """Raise UnmultipliableError for operands whose typed sides before the last two differ: @ multiplies slice by slice.
+    """Raise UnmultipliableError for operands whose typed sides before the last two differ in number or length.
 
-    A side of 1 is repeated, so it differs from none. Operands without such sides, or with one not typed, pass.
+    The @ operator multiplies slice by slice. A side of 1 is repeated, so it differs from none. Operands of which one
+    has no such sides, or one that is not typed, pass.
     """
     leading = [
         [shapes.lengths.get(Blank(key, field)) for field in side_fields(len(shapes.table[key].shape))[:-2]]
