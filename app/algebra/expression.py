@@ -63,7 +63,8 @@ class Formula:
     def parse(text: str) -> Formula:
         """Read an expression, which may begin with floor( or ceil(; raises ExpressionError if it cannot be read.
 
-        Such a beginning rounds the whole expression, whatever its bracket encloses. Cached by text.
+        Such a beginning rounds the whole expression down or up, whatever its bracket encloses: "floor(N/2) + 1" is N/2
+        + 1, rounded down. No other place may have one, and no space may come before it. Cached by text.
         """
         for name, rounded in _ROUNDING.items():
             if text.startswith(f"{name}("):
@@ -71,10 +72,10 @@ class Formula:
         return Formula(Expression.parse(text))
 
     def number(self, sizes: Sizes) -> int | None:
-        """The number that the formula comes to, rounded as `rounded` says; None if it divides by 0.
+        """The whole number that the formula comes to, rounded up or down if `rounded` is; None if it divides by 0.
 
-        Also None if the number isn't whole and `rounded` is "never". Raises ExpressionError naming the symbols without
-        a size.
+        Also None if the number isn't whole and `rounded` is "never". The number may be 0 or negative. Raises
+        ExpressionError naming the symbols without a size.
         """
         try:
             value = self.expression.value(sizes)
@@ -113,7 +114,8 @@ class Expression:
     def parse(text: str) -> Expression:
         """Read arithmetic with symbols and whole numbers: 'N', 'G*d_h', '2*N + 1', 'N*k/E', '(G - H)*d', 'd^2'.
 
-        Every product has its sign: not '2d'. Raises ExpressionError for anything else, and for a division by a sum.
+        The result is multiplied out, with like terms added up. Every product has its sign: not '2d'. Raises
+        ExpressionError for anything else, for a division by 0, and DividedBySumError, a subclass, for one by a sum.
         """
         try:
             return ExpressionParser(_tokens(text), _atom).value()
@@ -143,7 +145,7 @@ class Expression:
         return term.symbols[0] if alone else None
 
     def size(self, sizes: Mapping[str, int], rounded: Rounding = "never") -> int:
-        """The whole number that this expression comes to, rounded as `rounded` says.
+        """The whole number that this expression comes to, rounded "up" or "down" as `rounded` says.
 
         Raises ExpressionError naming the symbols without a size, or for a number that isn't whole if `rounded` is
         "never"; and ZeroDivisionError for a divisor of size 0.
@@ -250,10 +252,11 @@ def _expression(operand: Operand) -> Expression:
 
 
 def _tokens(text: str) -> list[str]:
-    """The symbols, numbers and signs of a text, in order: 'G*d_h' -> ['G', '*', 'd_h'].
+    """The symbols, numbers, signs and brackets of a text, in order and without spaces: 'G*d_h' -> ['G', '*', 'd_h'].
 
-    Raises ExpressionError for any other character, and where a sign is missing between factors: '2d', '2 3', 'd(N +
-    1)'.
+    A symbol is a letter followed by letters or underscores. An empty text has no tokens. The grammar is not checked,
+    but ExpressionError is raised for any other character than + - * / ^ ( ), and where a sign is missing between
+    factors: '2d', '2 3', 'd(N + 1)'.
     """
     tokens, position, end = list[str](), 0, len(text.rstrip())
     while position < end:
@@ -276,7 +279,10 @@ def _atom(token: str) -> Expression | None:
 
 
 def _multiply(a: Term, b: Term) -> Term:
-    """The product of two terms as one term, a symbol of one cancelled against a divisor of the other: d/H·H is d."""
+    """The product of two terms as one term, with its symbols and its divisors sorted and the factors multiplied.
+
+    Each divisor cancels one equal symbol: d/H times H is d, d/H/H times H is d/H.
+    """
     if not a.divisors and not b.divisors:
         return Term(a.factor * b.factor, tuple(sorted(a.symbols + b.symbols)))
     symbols, divisors = sorted(a.symbols + b.symbols), sorted(a.divisors + b.divisors)
@@ -290,7 +296,8 @@ def _multiply(a: Term, b: Term) -> Term:
 def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
     """The terms with like ones added up and zeros left out, in one order; Term(0) alone if none is left.
 
-    The order is alphabetical by symbols, capitals first and a plain number last: G*d_h + N + d + 1.
+    Like terms have the same symbols and the same divisors. The order is alphabetical by symbols and then by divisors,
+    capitals first; terms without symbols, such as a plain number, come last: G*d_h + N + d + 1.
     """
     collected: dict[tuple[tuple[str, ...], tuple[str, ...]], Term] = {}
     for term in terms:
@@ -306,7 +313,8 @@ def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
 def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
     """One term with its symbols and divisors replaced by what they mean; those without a meaning stay.
 
-    A meaning may be a sum, so the result is an expression; a divisor that means a sum raises DividedBySumError.
+    A meaning may be a sum, so the result is an expression, multiplied out. Raises DividedBySumError if a divisor means
+    a sum, and ZeroDivisionError if it means 0.
     """
     symbols, divisors = (tuple(s for s in names if s not in meanings) for names in (term.symbols, term.divisors))
     product = Expression((Term(term.factor, symbols, divisors),))
@@ -320,9 +328,10 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
 
 
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
-    """One term with `symbol` written for each time that its symbols include all of `product`; divisors stay.
+    """One term in which `symbol` replaces all symbols of `product` together, as often as the term includes them all.
 
-    Example: 2·H·H·N·d_h with the product ("H", "d_h") as "d" -> 2·H·N·d
+    The factor and the divisors stay; nothing changes if one symbol of the product is missing. Example: 2·H·H·N·d_h with
+    the product ("H", "d_h") as "d" -> 2·H·N·d
     """
     symbols = list(term.symbols)
     while all(symbols.count(part) >= product.count(part) for part in product):

@@ -58,8 +58,9 @@ class CannotReadError(Exception):
 def normalize_signs(text: str) -> str:
     """The text with digits, operators and spaces of every script in one spelling: 0-9, * / - ^, single spaces.
 
-    Raised digits and ** become powers. A digit that is special in another way, such as ½, raises
-    CannotReadError("special-digit").
+    Spaces at the ends are dropped. Raised digits and ** become powers with ^; everything else is in Unicode's NFKC
+    form, so that full-width letters become plain. A digit that is special in another way, such as ½ or ₂, raises
+    CannotReadError("special-digit") with the first such character as its detail.
 
     Example: "４０９６² ÷  32" -> "4096^2 / 32"
     """
@@ -95,8 +96,9 @@ class ExpressionParser(Generic[Value]):
     def value(self) -> Value:
         """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
 
-        Its reasons are "division-by-zero", "two-numbers" where a number is left over, as in "3 4", "incomplete" where
-        something is missing or another token is left over, and those of `product` and `power`.
+        Its reasons are "division-by-zero", "two-numbers" where a number or name is left over, as in "3 4", "incomplete"
+        where something is missing or another token is left over, and those of `product` and `power`. Whatever `check`
+        raises also comes out.
         """
         try:
             value = self.sum()
@@ -118,7 +120,7 @@ class ExpressionParser(Generic[Value]):
     def sum(self) -> Value:
         """Read products with + or - between them from the current token on, and add or subtract from left to right.
 
-        `check` gets the value after each sign, and may raise.
+        `check` gets the value after each addition or subtraction, and may raise. Stops at any other token.
         """
         value = self.product()
         while self.peek() in ("+", "-"):
@@ -160,8 +162,9 @@ class ExpressionParser(Generic[Value]):
         """Read a sum in brackets, or else a number or name by `atom`; then ^ with a whole number, if there is one.
 
         Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed;
-        "exponent" for a ^ without a whole number up to MAX_EXPONENT, and for a second ^. `check` gets the value of the
-        number or name and every intermediate value, so a power that is too large is never worked out.
+        "too-long" for more than MAX_DEPTH brackets within brackets; "exponent" for a ^ without a whole number from 1 to
+        MAX_EXPONENT, and for a second ^. `check` gets the value of the number or name and every intermediate value, so
+        a power that is too large is never worked out.
         """
         if self.peek() == "(":
             base: Value = self._bracket()

@@ -55,7 +55,8 @@ _GROUPS: Mapping[str, tuple[Misconception, ...]] = {
 def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, ...]:
     """The misconceptions, the lowest number first.
 
-    Raises CatalogueError if two have the same number, or else the same key; it names both and the next free number.
+    Raises CatalogueError if two have the same number, or else the same key; it names the keys of both and the next free
+    number, which is one above the highest.
     """
     rows = sorted(misconceptions, key=lambda row: row.number)
     for name in ("number", "key"):

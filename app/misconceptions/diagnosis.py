@@ -79,15 +79,15 @@ class _Fit:
 def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()) -> Diagnosis | None:
     """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them.
 
-    `following` are the wrong blanks that are right given the other answers. No diagnosis rests on these alone, and they
-    need no explanation.
+    `following` are the wrong blanks that are right given the other answers. No diagnosis rests on these alone, and
+    leaving one unexplained costs less than any other wrong blank.
 
     Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
     a second misconception each add to it. Of equal cost, the best has fewer misconceptions, then explains more blanks,
     then predicts fewer numbers that were not typed. Two at once are only tried if no single one fits at no cost. None
     as well if nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions are equal in
-    all of this and explain the same blanks: nobody can say which of them the student holds. An author's misconception
-    has no such rivals.
+    all of this and explain the same blanks: nobody can say which of them the student holds. If the best fit has an
+    author's misconception, such rivals don't count.
 
     Of equally good fits of different blanks, the first in the order of `expectations` wins. Of two held at once, the
     one that predicts more of the explained blanks is the key; if they predict equally many, one that transposes, else
@@ -122,8 +122,9 @@ def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
 def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
     """Fits of two different misconceptions at once, each of which explains a wrong blank that the other doesn't.
 
-    A pair explains what either explains, and the counts that are worked out with both. A pair is left out if half or
-    more of the blanks that one of the two predicts hold a wrong number that neither explains.
+    Neither may explain only blanks that follow from others. A pair explains what either explains, and the counts that
+    `worked_out_with_both` yields; as for one misconception, `_fit` drops pairs that explain too little. A pair is left
+    out if half or more of the blanks that one of the two predicts hold a wrong number that neither explains.
     """
     problem, wrong = answers.problem, answers.wrong
     for (first, by_first), (second, by_second) in combinations(answers.candidates, 2):
@@ -173,8 +174,8 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
 def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
     """Yield the wrong counts whose number follows from both misconceptions at once: errors added or factors multiplied.
 
-    Only counts for which both predict a wrong number; sides are never worked out with both. Example: where 10 is right,
-    and alone they predict 20 and 30, the number is 40 or 60.
+    Only counts for which both predict a wrong number; sides are never worked out with both. The blanks come in no
+    particular order. Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]

@@ -84,7 +84,10 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list[int]]:
-    """For each wrong number in a blank, the places in `expectations`, from 0, of those that predict it. Cached."""
+    """For each blank and wrong number, the indices in `expectations`, from 0 and ascending, of those that predict it.
+
+    A number that no expectation predicts has no entry.
+    """
     by_answer: dict[tuple[Blank, int], list[int]] = {}
     for place, expectation in enumerate(expectations(problem)):
         for answer in expectation.wrong_answers.items():
@@ -93,7 +96,10 @@ def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list
 
 
 def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expectation, frozenset[Blank]]]:
-    """The expectations that agree with `values` in some blank, in the order of `expectations`, with these blanks."""
+    """The expectations whose wrong number is in `values` for at least one blank, each with the blanks where it is.
+
+    They come in the order of `expectations`. Right values never agree with one.
+    """
     by_answer, expected = _expectations_by_answer(problem), expectations(problem)
     blanks: dict[int, list[Blank]] = {}
     for answer in values.items():

@@ -20,8 +20,9 @@ _TRAINING_BYTES = [f"{key}.count" for key in ("weights_16_bit", *BYTES_IN_TRAINI
 def _multiplied(entries: str) -> dict[str, str]:
     """Overrides of the whole model's costs if each token is multiplied by this many `entries`, such as "rule_flops/2".
 
-    These are the count of entries, and the operations in which it has a factor: 2 for a token and for decoding, 2·N for
-    the products and the prefill, and 6·N for training.
+    `entries` is written into the count of entries. Each count of operations becomes the right one plus a factor times
+    the difference from the right entries: 2 for a token and for decoding, 2·N for the products and the prefill, and 6·N
+    for training.
     """
     change = f"({entries} - multiplied)"
     times = {"token_flops": "2", "products_flops": "2*N", "prefill_flops": "2*N", "decode_flops": "2"}

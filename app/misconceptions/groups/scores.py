@@ -16,9 +16,10 @@ from app.shapes.table import MATRIX_FIELDS, BlankField
 
 
 def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """One size in these fields of scores and weights, one prediction for each way, in a head and in a layer.
+    """Predictions by topic that write one size into fields of both scores and weights, one for each way.
 
-    On a softmax sheet, these are followed by one more for each way, with the same fields of the mask wrong as well.
+    The topics are one head, a layer and the softmax sheet; on the softmax sheet these are followed by one more for each
+    way, with the same fields of the mask wrong as well.
 
     Example: ("rows",), ("columns",) are two ways; ("rows", "columns") is one.
     """
@@ -29,7 +30,11 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
 
 
 def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """One size in these fields of scores and weights in first steps: in all that are alike, or in one row alone."""
+    """Predictions for first steps that write one size into these fields of scores and weights.
+
+    One writes it into the rows scores, weights and all_scores together, one into each of these alone, and the last into
+    token_score alone.
+    """
     rows = (("scores", "weights", "all_scores"), ("scores",), ("weights",), ("all_scores",))
     ways = [each(size, *(f"{row}.{field}" for row in some for field in fields)) for some in rows]
     one_score = each(size, *(f"token_score.{field}" for field in fields))
