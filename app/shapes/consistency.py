@@ -110,10 +110,11 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
 
 
 def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
-    """For each side that an operation makes, in the order of computation, the asked sides it gets its length from.
+    """Map each side that an operation makes to the asked sides it gets its length from, in the order of computation.
 
-    Tensors that are not asked are replaced by their own inputs: without a row for the context, the output's rows come
-    from the rows of the weights. The set of a side that comes from nothing asked is empty.
+    These are the sides of the operation's operands in the same group of equal sides; a side of a tensor that isn't
+    asked is replaced by those that it comes from: if the context isn't asked, the output's rows come from the rows of
+    the weights. The set is empty for a side that comes from nothing asked.
     """
     upstream: dict[Blank, frozenset[Blank]] = {}
     for key, groups in table.equal_sides.items():
