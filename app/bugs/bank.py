@@ -47,10 +47,12 @@ class RepairForm:
 
     @staticmethod
     def parse(text: str) -> RepairForm:
-        """Read a line with its blanks filled: "Q.«view|reshape»(«H*d_h», «-1»)".
+        """Read a line with its blanks filled in correctly: "Q.«view|reshape»(«H*d_h», «-1»)".
 
-        A blank with "|" is a choice of words, the first of which is right; one with a whole number takes a whole
-        number, any other a size. Raises ExpressionError for a size that is no arithmetic.
+        A blank with "|" is a choice of words, the first of which is right; one with a whole number, which may be
+        negative, is a "dimension"; any other is a "size". `example` has the first word of each choice, and what the
+        other blanks contain. A text without blanks is one part. Raises ExpressionError for a size that can't be read as
+        an expression.
         """
         pieces, blanks = _BLANK.split(text), list[RepairBlank]()
         for right in pieces[1::2]:
@@ -128,9 +130,10 @@ class Bug:
 
     @property
     def others(self) -> tuple[tuple[str, str], ...]:
-        """Key and line of every other bug of the program, in the order of the bank; the line is "" if nothing is wrong.
+        """Key and key of the wrong line of every other bug of the same program, in the order of the bank.
 
-        Of a frozen row they are those that were frozen.
+        The second is "" for a program with nothing wrong, which is listed too. A frozen bug returns those frozen with
+        it.
         """
         if self.frozen_others is not None:
             return self.frozen_others
@@ -362,7 +365,7 @@ _ROWS = (
 
 
 def _by_key(rows: Sequence[Bug]) -> Mapping[str, Bug]:
-    """The rows by key; raises BankError if two have the same."""
+    """Map each row's key to the row, in the order given; raises BankError if two rows have the same key."""
     by_key = {bug.key: bug for bug in rows}
     for bug in rows:
         if by_key[bug.key] is not bug:
@@ -388,7 +391,10 @@ def _as_json(bug: Bug) -> str:
 
 @lru_cache(256)
 def frozen_bug(text: str) -> Bug:
-    """The row in a text of `freeze_bug`, whatever became of the bank. The same text gives the same object."""
+    """The bug that `freeze_bug` wrote as this text, with its program and its other bugs as they were then.
+
+    The bank of today is not consulted, and the row is not checked. The same text gives the same object.
+    """
     values = json.loads(text)
     program = values.pop("frozen_program")
     program["lines"] = tuple(CodeLine(**line) for line in program["lines"])

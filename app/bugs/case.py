@@ -78,9 +78,10 @@ class BugCase:
 
     @property
     def difficulty(self) -> int:
-        """0 where the wrong line raises, 1 up to two lines later, 2 further on; 3 and 4 of silent bugs.
+        """How far the symptom is from the wrong line, from 0 to 4.
 
-        It is 3 if a shape inside is not what it should be, and 4 if all shapes are right or nothing is wrong.
+        0: the wrong line raises; 1: one of the next two lines does; 2: a later line does. 3: nothing is raised but some
+        shape is wrong; 4: nothing is raised and every shape is right, as also in a program with nothing wrong.
         """
         if not self.raises_at:
             return 4 if self.shapes_right else 3
@@ -88,11 +89,12 @@ class BugCase:
         return 0 if apart == 0 else 1 if apart <= 2 else 2
 
     def repair_works(self, filled: Sequence[str | Expression | int]) -> bool:
-        """Whether the line filled in like this makes the program compute what the right one does.
+        """Whether the program computes the right output with the wrong line's blanks filled in like this, in order.
 
-        A size may be a number of this model or in symbols, as an Expression or as text; a dimension is a whole number,
-        and a word one of its blank's. Anything else is no repair. Nothing that was typed is run as code: the line has
-        names in place of its blanks, and these stand for whole numbers.
+        A size may be an int, an Expression or text, in this model's numbers or in symbols; a dimension must come to a
+        whole number without symbols; a word must be one of those its blank offers. False for anything else, for another
+        number of fillings than blanks, and if nothing is wrong. No typed text is run as code: variables with the values
+        of sizes and dimensions take the place of their blanks.
         """
         if self.repair is None or len(filled) != len(self.repair.blanks):
             return False
@@ -113,9 +115,9 @@ class BugCase:
     def _computes_the_same(self, line: str, values: Mapping[str, int | Expression]) -> bool:
         """Whether the program with this line in place of the wrong one gives the right output.
 
-        Names in the line stand for these values; it is False if one of them is no whole number in this model. The
-        shapes are tried first, in the model's sizes. On small tensors, a number is read as every product of sizes that
-        it is in this model, since these are the same code here.
+        `values` are those of the variables blank_0, blank_1, … in the line. First the program must run on shapes in the
+        model's sizes, where each value must be a whole number, and give an output of the right shape. Then it must give
+        the right numbers on small tensors, in at least one of the ways of `_small_values` to carry over the values.
         """
         lines = (*self.lines[: self.wrong_line - 1], line, *self.lines[self.wrong_line :])
         in_model = {name: _whole(value, self.sizes) for name, value in values.items()}
@@ -135,11 +137,11 @@ class BugCase:
     def _small_values(
         self, values: Mapping[str, int | Expression], small: Mapping[str, int]
     ) -> Iterator[dict[str, int]]:
-        """Yield what the names stand for on small tensors, in each way in which their numbers can be read.
+        """Yield the values of the blanks on small tensors, one dict for each combination of readings of the numbers.
 
-        An expression is its value with the sizes `small`. A number in a blank for a size can be each product of sizes
-        that it equals in this model, or itself; any other number is itself. Yields nothing if an expression is no whole
-        number on small tensors, and _MOST_WAYS at most.
+        An expression is worked out with the sizes `small`. A number in a size blank is read as each size, product of
+        sizes or H/G that equals it in this model, shortest first, and last as itself; a number in any other blank only
+        as itself. At most _MOST_WAYS are yielded, and none if an expression comes to no whole number.
         """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))
@@ -156,9 +158,10 @@ class BugCase:
 
 
 def _size(text: str | Expression | int) -> int | Expression | None:
-    """A whole number, or an expression with symbols; None for any other text, a fraction, and a number too large.
+    """What was filled in as a size: an int if it has no symbols, otherwise an Expression.
 
-    Arithmetic without symbols is worked out.
+    Arithmetic without symbols is worked out: "2*3" gives 6. None for text that can't be read, and for a number without
+    symbols that is a fraction or exceeds _MOST_SIZE in amount. An expression with symbols is not checked further.
     """
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
@@ -173,9 +176,10 @@ def _size(text: str | Expression | int) -> int | Expression | None:
 
 
 def _whole(value: int | Expression, sizes: Mapping[str, int]) -> int | None:
-    """The whole number that a value comes to: an int as it is, an expression with these sizes.
+    """The whole number a value comes to: an int is returned unchecked, an expression is worked out with `sizes`.
 
-    None for an expression with another symbol, that is a fraction, or that is too large.
+    None for an expression with a symbol that has no size, a division by zero, a fraction, or an amount above
+    _MOST_SIZE.
     """
     if isinstance(value, int):
         return value
@@ -193,9 +197,11 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """The run of lines on shapes alone. Their lengths remember how they are written in symbols if `named` is None.
+    """Run the lines on tensors without numbers, in the model's sizes; an error is in the CodeRun, not raised.
 
-    Otherwise lengths are plain numbers, and the names in `named` have these values.
+    The inputs and parameters are those of the program. If `named` is None, each length also carries its expression in
+    symbols. Otherwise lengths are plain ints, and the names in `named` are further variables, which override the
+    others.
     """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
@@ -228,12 +234,12 @@ def _laboratory(
 
 
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
-    """A bug in the program of a model, `batch` inputs of `tokens` tokens each; of a decode step, that many are cached.
+    """A bug in the program of a model that reads `batch` inputs of `tokens` tokens; in a decode step, they are cached.
 
-    A bug without a line is a program with nothing wrong. Raises BugError, with a reason and where possible other
-    numbers, in this order: if the program is not the model's; if it can't take these numbers, or sizes are equal that
-    must differ; if the model lacks the wrong line; if the bug isn't loud or silent as the bank says; or if a silent one
-    changes nothing.
+    A bug without a line is a program with nothing wrong. The first of these raises BugError, with a reason and, where
+    there are any, other numbers of tokens or inputs to choose: the program doesn't compute what the model does; the
+    model can't take these numbers, or sizes are equal that must differ; the model's program lacks the wrong line; a
+    loud bug raises nothing, or any other program raises; a silent bug changes no number of the output.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -278,11 +284,13 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
 
 
 def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the program, with biases, norms and the like left out, computes what the model does.
+    """Raise BugError if the model's attention, biases and norms aside, computes something else than the program.
 
-    Latent or additional products, other scales, another rotation, and a missing cross-attention or KV cache are
-    refused. So are more tokens than the first layer's window or chunk sees; that error proposes a smaller number, if
-    there is one.
+    Refused are latent attention, d_v ≠ d_h, scores not divided by √d_h, disentangled positions, a model that is no
+    encoder-decoder for a program with two texts, one without a KV cache for a decode step, and for a program with RoPE
+    a model whose rotation is missing, rotates only part of d_h or pairs adjacent features. So are more tokens than the
+    first layer's window or chunk covers (the new token of a decode step counts), except with two texts; that error
+    proposes the largest number within it that is possible, if any is.
     """
     name = architecture.name
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
@@ -306,7 +314,7 @@ def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, 
 
 
 def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> None:
-    """Raise BugError unless a loud bug raises, and a silent one, or a program with nothing wrong, doesn't."""
+    """Raise BugError if a loud bug raises nothing, or if a silent bug or a program with nothing wrong raises."""
     if bug.line and bug.loud and not result.raised_at:
         reason = _("With the sizes of {model}, this bug raises nothing: choose another model.")
         raise BugError(reason.format(model=architecture.name))
@@ -318,7 +326,10 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 def _witness(
     program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
-    """What shows a silent bug, with the lines `wrong`; raises BugError if it changes no number of the output."""
+    """The first probe that shows how the lines `wrong` differ from the right ones on small tensors.
+
+    Raises BugError if they leave every number of the output as it is.
+    """
     laboratory = laboratory_for(program, architecture, sizes)
     if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
         reason = _("In {model}, this line computes the same as the right one: choose another model.")
@@ -327,10 +338,11 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The shapes after the lines that the program has as `traced` and after the wrong one, as far as it runs.
+    """The shape, in symbols, after each line in the program's `traced` and after the wrong line, in order of lines.
 
-    At most TRACED_LINES, the last ones; the wrong line, if it is earlier, takes the place of the first of these. Of a
-    line that makes several variables it is the shape of the first. `keys` are those of the lines.
+    Lines from the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be
+    cut off, it replaces the first of them. A line that assigns several variables is traced by the first. `keys` has the
+    key of each line of the program, `wrong_line` counts from 1 and is 0 for none.
     """
     made = {
         number: next(iter(names.items()))
@@ -344,7 +356,10 @@ def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_lin
 
 
 def _repair(bug: Bug, architecture: Architecture) -> RepairForm:
-    """The line to be filled in, with H for G as in the model's program; the words of its blanks stay as they are."""
+    """The bug's repair form, with H for each G in its parts and example if no key/value head is shared (G = H).
+
+    The words to choose from are left as they are.
+    """
     parts, example = (
         tuple(for_model(text, architecture) for text in texts) for texts in (bug.repair.parts, bug.repair.example)
     )

@@ -61,10 +61,11 @@ class CodeRun:
 
 
 def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
-    """Run the lines one after the other, up to the first that raises TensorError, which the CodeRun then has.
+    """Run the lines one after the other and stop at the first TensorError, which the CodeRun contains with its line.
 
-    `given` has the values of inputs, parameters and sizes by name. A line that gives several names another number of
-    values is such an error, too, named ValueError. Raises CodeError for a line that the bank can't have.
+    `given` maps the names of inputs, parameters and sizes to their values. Unpacking too few or too many values counts
+    as a TensorError named "ValueError". Raises CodeError for a line that is not one assignment, or that uses an unknown
+    name or anything else outside the programs' vocabulary.
     """
     variables, made = dict(given), list[Mapping[str, CodeTensor]]()
     for number, line in enumerate(lines, 1):
@@ -87,7 +88,7 @@ def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
 
 @lru_cache(4096)
 def parsed(line: str) -> ast.Assign:
-    """The syntax tree of a line; raises CodeError unless it is one assignment."""
+    """The syntax tree of a line; raises CodeError unless it is a single assignment with one "=" (a, b = c is one)."""
     try:
         [statement] = ast.parse(line).body
     except (SyntaxError, ValueError) as error:
@@ -103,11 +104,12 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
-    """The value of an expression, its names looked up in `variables`; raises TensorError as torch would.
+    """The value of an expression, its names looked up in `variables`; raises TensorError where torch would raise.
 
-    It may have numbers, texts, None, …, tuples and lists (as tuples), brackets, the operators of _OPERATORS and _SIGNS,
-    ATTRIBUTES, and calls of METHODS, float, torch.cat and F.scaled_dot_product_attention. Raises CodeError for anything
-    else, KeyError for another operator.
+    Supported are numbers, strings, None, …, tuples, lists (which become tuples), indexing, the operators of _OPERATORS
+    and _SIGNS, single comparisons, ATTRIBUTES, and calls of METHODS, float, torch.cat and
+    F.scaled_dot_product_attention. An unsupported operator raises KeyError; anything else unsupported, as well as an
+    unknown name, raises CodeError.
     """
     match node:
         case ast.Constant(value=int() | float() | str() | None | EllipsisType() as value):
@@ -141,7 +143,7 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
 
 
 def _index(node: ast.expr, variables: Mapping[str, Value]) -> Value:
-    """One index of those in brackets: the value of an expression, or a slice, in which a part left out is None."""
+    """One index from the brackets: a slice, with None for each part left out, or the value of any other expression."""
     if not isinstance(node, ast.Slice):
         return _evaluate(node, variables)
     parts = (node.lower, node.upper, node.step)

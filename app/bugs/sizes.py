@@ -32,10 +32,11 @@ class BugError(ValueError):
 
 
 def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> dict[str, int]:
-    """The size of each symbol of a program, the model's or, if the program decodes or has two texts, its decoder's.
+    """Map each symbol of the program, and no other, to its size: B is `batch`, N is `tokens`, the rest is the model's.
 
-    B is `batch`, N is `tokens`. M, the tokens of the decoder in cross-attention, is about two thirds of N, but at most
-    half of the decoder's positions and at least 2; it is the next number that is neither another size nor H·d_h.
+    If the program decodes or has two texts, the decoder's H, G, d_h and d are used. In a program with two texts, M is
+    the number of tokens that the decoder reads: the first number that is neither another of these sizes nor H·d_h, from
+    ⌊2N/3⌋ + 1 or half the decoder's positions on, whichever is smaller, and at least 2.
     """
     of_decoder = program.two_texts or program.decodes
     model = architecture.decoder_sizes if of_decoder else architecture.all_sizes
@@ -49,10 +50,11 @@ def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batc
 
 
 def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the model can read this many tokens, B is at least 2, and all sizes differ that must.
+    """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and no two sizes are equal.
 
-    B is checked only in a program that has one. If B is one of two equal sizes, the error proposes the next batch that
-    is possible, else the nearest number of tokens; none if there is none near enough.
+    They are checked in this order; B only if the program has it. `_equal_sizes` says which sizes are compared. If B is
+    one of two equal sizes, the error proposes the next larger batch that works, up to 49 more; otherwise it proposes
+    the nearest number of tokens that works. If there is none in reach, the error proposes nothing.
     """
     _check_positions(program, architecture, tokens)
     if "B" in program.symbols and batch < MIN_BATCH:
@@ -89,10 +91,11 @@ def first_possible(program: CodeProgram, architecture: Architecture, lengths: It
 
 
 def _check_positions(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
-    """Raise BugError for fewer than two tokens, with 5 as a proposal, and for a number that the model cannot read.
+    """Raise BugError for fewer than two tokens, with 5 proposed, or for more than the model can read.
 
-    A decode step needs one position more, in the decoder if there is one; the most that leaves one is proposed. For
-    other programs the proposal is the one length that the model reads, if there is only one.
+    In a decode step the new token needs a position too, in the decoder if there is one; one less than its positions is
+    proposed. For other programs, a model that reads one fixed number of tokens refuses any other, and that number is
+    proposed; for any other model nothing is.
     """
     if tokens < 2:
         raise BugError(_("With one token, most bugs change nothing. Choose 5 tokens."), tokens=5)
@@ -118,7 +121,10 @@ def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool
 
 
 def _around(tokens: int) -> Iterator[int]:
-    """Yield numbers of tokens ever further away from this one, in turn above and below it, none of them below 2."""
+    """Yield the numbers around `tokens`, without it: one above, one below, two above, and so on up to 199 away.
+
+    Numbers below 2 are left out: `_around(3)` yields 4, 2, 5, 6, 7 and so on.
+    """
     for step in range(1, _TRIES):
         yield tokens + step
         if tokens - step >= 2:
@@ -128,11 +134,11 @@ def _around(tokens: int) -> Iterator[int]:
 def _equal_sizes(
     program: CodeProgram, architecture: Architecture, tokens: int, batch: int
 ) -> tuple[str, str, int] | None:
-    """The first two sizes that should differ and don't, and their number; None if all differ.
+    """The names of the first two sizes that should differ but are equal, and that size; None if all differ.
 
-    Compared are the program's symbols and, in a program with G, the widths H·d_h and G·d_h; in a decode step N + 1, and
-    with RoPE d_h/2. H·d_h may be d, G may be H, and a single key/value head makes G·d_h d_h: the code of such a model
-    says so.
+    Every pair is compared of the program's symbols; in a program with G, also of H·d_h and G·d_h; in a decode step,
+    also of N + 1; with RoPE, also of d_h/2. Not compared are G and G·d_h if G = H, and H·d_h or G·d_h if it equals d or
+    d_h.
     """
     sizes = sizes_of(program, architecture, tokens, batch)
     named = [(symbol, size) for symbol, size in sizes.items() if symbol != "G" or size < sizes["H"]]
@@ -151,7 +157,10 @@ def _equal_sizes(
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """A small size for each of these symbols, equal where those in `sizes` are: d = H·d_h, G = H, G = 1 below H."""
+    """Map each of these symbols to a small size; sizes that are always compared stay different.
+
+    Three relations carry over: d = H·d_h, G = H and G = 1 < H. Any other G becomes 2 of 8 heads.
+    """
     small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
     if sizes.get("G") == 1 < sizes["H"]:
         small["G"] = 1
@@ -164,9 +173,9 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(256)
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
-    """Each number that is a size, a product of up to four different ones, or H/G, with all the ways to write it.
+    """Map each number to all the ways in which to write it: a size, a product of up to four different symbols, or H/G.
 
-    The shortest come first, H/G last.
+    Ways with fewer symbols come first, then those in the order of `sizes`; H/G, if there is a G, comes last.
     """
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):

@@ -127,14 +127,17 @@ class CodeTensor:
         return self.transpose(-2, -1)
 
     def transpose(self, first: int, second: int) -> CodeTensor:
-        """Two dimensions exchanged."""
+        """A view with two dimensions exchanged, where −1 is the last; TensorError for a dimension it doesn't have."""
         order = list(range(self.dim))
         a, b = place(first, self.dim), place(second, self.dim)
         order[a], order[b] = order[b], order[a]
         return self.permute(*order)
 
     def permute(self, *order: int) -> CodeTensor:
-        """All dimensions in this order; raises TensorError, in torch's words, unless each is named once."""
+        """A view with the dimensions in this order, where −1 is the last.
+
+        Raises TensorError, in torch's words, unless each dimension is named exactly once.
+        """
         if len(order) != self.dim:
             raise TensorError(
                 "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
@@ -150,9 +153,10 @@ class CodeTensor:
     # Another cut of the same numbers
 
     def view(self, *shape: int) -> CodeTensor:
-        """The numbers in the order in which they lie in memory, cut differently; −1 stands for what is left over.
+        """A view in another shape, with the numbers in the same order; a length of −1 is inferred from the others.
 
-        Raises TensorError, in torch's words, where the lengths don't fit, or memory has the numbers in another order.
+        Raises TensorError, in torch's words, if the lengths don't fit, or if a view can't have this shape without
+        copying.
         """
         lengths = self._inferred(shape)
         strides = viewed_strides(self.shape, self.strides, lengths)
@@ -170,10 +174,10 @@ class CodeTensor:
         return self._arranged(lengths, strides, lambda x: x.reshape(lengths))
 
     def _inferred(self, shape: Sequence[int]) -> Shape:
-        """The lengths of a view, a −1 among them replaced by what is left over.
+        """The lengths of a view, with a −1 replaced by the length that is left for it.
 
-        Raises TensorError, in torch's words, for a length below −1, a second −1, and lengths whose product is not, or
-        doesn't divide, the number of numbers.
+        Raises TensorError, in torch's words, for a length below −1, for a second −1, if the product isn't the number of
+        elements, and with a −1 if the product of the others is 0 or doesn't divide it.
         """
         total, product = numbers_in(self.shape), 1
         for length in shape:
@@ -229,10 +233,11 @@ class CodeTensor:
         return self._arranged([*shape, *self.shape[at:]], [*strides, *self.strides[at:]], lambda x: x[index])
 
     def split(self, lengths: int | Sequence[int], dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along a dimension: of these lengths, or of one length, where the last part may be shorter.
+        """Parts along `dim`: of these lengths, or all of one length, with a shorter last part where it doesn't divide.
 
-        Raises TensorError, in torch's words, for a negative length in a sequence, one length below 1, or lengths that
-        don't add up; and for more than MAX_PARTS parts of one length.
+        Raises TensorError, in torch's words, for a dimension that doesn't exist, a negative length in a sequence, a
+        sequence that doesn't add up, and a single length below 1; also if a single length would give more than
+        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts.
         """
         at = place(dim, self.dim)
         length = self.shape[at]
@@ -265,7 +270,11 @@ class CodeTensor:
             start += length
 
     def chunk(self, parts: int, dim: int = 0) -> tuple[CodeTensor, ...]:
-        """At most this many parts of one length, rounded up; the last part may be shorter. TensorError for no parts."""
+        """Parts along `dim`, all of the length divided by `parts` and rounded up; the last may be shorter.
+
+        There can be fewer than `parts`: a length of 5 in 4 gives parts of 2, 2 and 1. Raises TensorError for `parts`
+        below 1.
+        """
         if parts < 1:
             raise TensorError("chunk expects `chunks` to be greater than 0, got: " + str(parts))
         length = self.shape[place(dim, self.dim)]
@@ -274,9 +283,10 @@ class CodeTensor:
     # Copies
 
     def repeat(self, *times: int) -> CodeTensor:
-        """The whole tensor this many times along each dimension; more counts than dimensions add dimensions in front.
+        """The whole tensor tiled this many times along each dimension; extra counts add dimensions in front.
 
-        Raises TensorError, in torch's words, for fewer counts than dimensions, or a negative one.
+        Counts are matched to dimensions from the last on. Raises TensorError, in torch's words, for fewer counts than
+        dimensions or for a negative one.
         """
         if len(times) < self.dim:
             raise TensorError(
@@ -289,7 +299,10 @@ class CodeTensor:
         return self._made(lengths, lambda: _numpy().tile(self._array, times))
 
     def repeat_interleave(self, times: int, dim: int) -> CodeTensor:
-        """Each slice of a dimension this many times, one copy next to the other; TensorError for a negative number."""
+        """Each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b. Zero times gives length 0.
+
+        Raises TensorError for a negative number or a dimension that doesn't exist.
+        """
         at = place(dim, self.dim)
         if times < 0:
             raise TensorError("Repeats must be non-negative")
@@ -332,9 +345,10 @@ class CodeTensor:
         return all(self.strides[at] == self.strides[at + 1] * self.shape[at + 1] for at in range(self.dim - 2))
 
     def _elementwise(self, operation: Callable[[Any, Any], Any], other: CodeTensor | float) -> CodeTensor:
-        """The operation on each pair of numbers, or on each number and one number, with the shapes broadcast.
+        """The operation on this tensor and another, their shapes broadcast, or on each number of it and a plain number.
 
-        The strides of the result follow the first tensor that has as many dimensions as the result.
+        The result's dimensions lie in memory in the order of the first of the two that has as many dimensions. Raises
+        TensorError if the shapes can't be broadcast.
         """
         if not isinstance(other, CodeTensor):
             return self._made(self.shape, lambda: operation(self._array, other), self)
@@ -355,7 +369,10 @@ class CodeTensor:
         return self._made(self.shape, lambda: ~self._array, self)
 
     def softmax(self, dim: int) -> CodeTensor:
-        """Weights along one dimension, which sum to 1; not a number where all numbers along it are −∞."""
+        """The softmax along one dimension: positive numbers that sum to 1, or NaN wherever all numbers along it are −∞.
+
+        Raises TensorError for a dimension that doesn't exist.
+        """
         at = place(dim, self.dim)
 
         def weights() -> NDArray[Any]:
@@ -386,10 +403,11 @@ class CodeTensor:
     def _made(
         self, shape: Sequence[int], make: Callable[[], NDArray[Any]], like: CodeTensor | None = None
     ) -> CodeTensor:
-        """A new tensor, whose numbers `make` returns; it is called only if this tensor has numbers.
+        """A new tensor of this shape; its numbers are what `make` returns, which is called only if this tensor has any.
 
-        Its dimensions lie in memory in the order of those of `like`, if that has as many, else in their own order.
-        Raises TensorError before anything is allocated if it had more than MAX_NUMBERS numbers.
+        Its dimensions lie in memory in the order of those of `like`, if `like` has equally many, otherwise in their own
+        order. Raises TensorError instead of calling `make` if there would be more than MAX_NUMBERS numbers; shapes
+        alone have no limit.
         """
         strides = contiguous_strides(shape)
         if like is not None and like.dim == len(shape):
@@ -402,9 +420,10 @@ class CodeTensor:
 
 
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
-    """Tensors one after the other along a dimension.
+    """The tensors joined one after the other along dimension `dim`, which may count from the end.
 
-    Raises TensorError, in torch's words, unless they have as many dimensions, and all but this one are alike.
+    Raises TensorError, in torch's words, if there is no such dimension, or if a tensor has another number of dimensions
+    than the first or differs from it in the length of another dimension.
     """
     first = tensors[0]
     at = place(dim, first.dim)
@@ -431,10 +450,12 @@ def scaled_dot_product_attention(
     *,
     is_causal: bool = False,
 ) -> CodeTensor:
-    """Attention in one call, with scores divided by √d_h; `attn_mask` is true where a key may be seen.
+    """softmax(query · keyᵀ / √d_h) · value, where d_h is the last length of `query`.
 
-    With `is_causal`, query i sees the keys up to i, counted from the first key: a single query sees that key alone. A
-    mask takes precedence over it. Raises TensorError for a mask that would make the scores larger by broadcasting.
+    `attn_mask` is true where a key may be seen; a score that is hidden becomes −∞. `is_causal` lets query i see the
+    keys up to i, both counted from the first, so a single query sees only the first key; it is ignored if there is a
+    mask. Raises TensorError for lengths that don't fit, and for a mask that doesn't broadcast to the shape of the
+    scores.
     """
     scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
@@ -493,9 +514,10 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 
 def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
-    """The strides of a tensor of this shape without gaps, whose dimensions are in the order of `strides` in memory.
+    """Strides without gaps for a tensor of this shape that keeps the order that its dimensions have in memory.
 
-    The dimension with the largest of these is the outermost; of equal ones the first.
+    The dimension with the largest of the given `strides` becomes the outermost; of equal ones the first does. One
+    stride is returned for each dimension, in the order of `shape`.
     """
     order = sorted(range(len(shape)), key=lambda at: -strides[at])
     dense = contiguous_strides([shape[at] for at in order])
@@ -504,10 +526,10 @@ def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
 
 
 def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: Sequence[int]) -> Shape | None:
-    """The strides of a view in this shape; None if one of its dimensions would need two strides.
+    """Strides with which a view has this shape; None if the numbers would have to be copied, or don't fill the shape.
 
-    It follows computeStride in ATen, torch's library of tensors. A tensor without numbers, or with one and no
-    dimensions, is contiguous in any shape.
+    It follows computeStride in ATen, torch's library of tensors. A tensor without numbers, and one without dimensions,
+    gets the strides of contiguous memory.
     """
     if not old_shape or 0 in old_shape:
         return contiguous_strides(shape)

@@ -51,12 +51,13 @@ class Witness:
 def given_numbers(
     program: CodeProgram, inputs: Sequence[tuple[str, tuple[int, ...]]], shift: int = 0
 ) -> dict[str, CodeTensor]:
-    """Inputs and parameters of these shapes by name, with the same numbers at every call.
+    """A tensor by name for each input and parameter, in its given shape and with the same numbers at every call.
 
-    `position`, `cos` and `sin` are those of positions from `shift` on. `mask` is true where a key may be seen,
-    `padding` where a token is padded: none in the first input of a batch, and in each of the others one more than in
-    the one before. All else is drawn from a normal distribution, with the name as its seed; parameters, whose names
-    begin with W, are divided by the root of the length that they are multiplied along.
+    `position` counts from `shift` on, and `cos` and `sin` are those of its angles. `mask` is true where a key may be
+    seen, from itself backwards. `padding` is true for padded tokens: none in the first input of a batch, the last one
+    in the second, the last two in the third. Everything else is drawn from a standard normal distribution, seeded by
+    the name; a parameter, whose name begins with W, is divided by the root of its input width: its last length if the
+    program stores weights as PyTorch does, else its first.
     """
     import numpy as np
 
@@ -102,7 +103,10 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """Run the lines, with some of the inputs or sizes replaced by `changed`; numpy warns of nothing."""
+        """Run the lines on the small tensors, with some inputs, parameters or sizes replaced by `changed`.
+
+        A TensorError is in the CodeRun, not raised; divisions by zero and the like give inf or NaN without a warning.
+        """
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
@@ -123,7 +127,7 @@ class Laboratory:
         return abs(self.made(self.run(lines, **changed), key) - self.made(self.run(lines), key))
 
     def changed(self, name: str, index: tuple[Any, ...]) -> CodeTensor:
-        """An input with its numbers at `index` changed: each x there is 0.3 − 0.7·x."""
+        """A copy of an input or parameter in which every number x at `index` is replaced by 0.3 − 0.7·x."""
         tensor = self.given[name]
         assert tensor.numbers is not None  # noqa: S101 - given_numbers has made it
         numbers = tensor.numbers.copy()
@@ -132,11 +136,12 @@ class Laboratory:
 
 
 def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
-    """The first probe in which a program with the lines `wrong`, which raise nothing, differs from the right one.
+    """The first probe whose cells differ between the lines `wrong` and the right ones, in the order of _PROBES.
 
-    A probe that gives None for one of the two is skipped. The spread is looked at only if the line of the scores is
-    wrong, and shown only if it is at least a fifth larger or smaller. If no probe shows it, "formula" compares the two
-    outputs, which differ for every bug that changes the output.
+    `wrong` must raise nothing and differ in a line. A probe that gives None for either program is skipped. "spread" is
+    tried only if the line of the scores is wrong, and skipped if it changes by less than a fifth. If no probe differs,
+    the witness is "formula": 1 for each input (row) and token (column) whose output differs from the right one, and 0
+    expected everywhere.
     """
     wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
@@ -170,9 +175,9 @@ def _where_changed(rows: Any) -> Grid:
 
 
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """The sum of each row of weights in the first head, to two decimals, with a row of cells for each input.
+    """The sum of each row of the first head's attention weights, to two decimals: a row of cells per input.
 
-    None for a program without weights.
+    A column is a query. None for a program without weights.
     """
     if not laboratory.program.weights:
         return None
@@ -182,9 +187,9 @@ def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """1 for each token, in a row for each input, whose row of O changes with the last token of the first input.
+    """Which rows of O change with the last token of the first input: 1 or 0, a row per input and a column per token.
 
-    None if the program decodes, has two texts or an output other than O.
+    None if the program decodes, has two texts, or its output isn't O. A program without a batch has one row.
     """
     if laboratory.program.decodes or laboratory.program.two_texts or laboratory.program.output != "O":
         return None
@@ -195,13 +200,14 @@ def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
-    """One row: 1 for each head whose weights, in any input, change with the first head's part of `parameter`.
+    """Make the probe that changes the first head's part of a parameter; its only row has a cell per query head.
 
-    It gives None for a program without several heads, this parameter or weights.
+    A cell is 1 if the head's attention weights change in any input, else 0. The probe gives None for a program without
+    H, this parameter or weights.
     """
 
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-        """The cells of the probe for these lines; the first head's part are the first d_h rows of the parameter."""
+        """Apply the probe to these lines; the first head's part is the first d_h rows of the parameter."""
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
         first = laboratory.changed(parameter, (slice(0, laboratory.sizes["d_h"]),))
@@ -212,7 +218,10 @@ def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | 
 
 
 def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """One row: 1 for each input whose output changes with the first one's new token; None if the program has none."""
+    """One row with a cell per input: 1 if its output changes with the first input's new token, else 0.
+
+    None if the program is no decode step.
+    """
     if not laboratory.program.decodes:
         return None
     change = laboratory.change(lines, laboratory.program.output, x=laboratory.changed("x", (0,)))
@@ -220,7 +229,10 @@ def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """The standard deviation of all scores, to two decimals, as the only number; None if the program decodes."""
+    """A single cell: the standard deviation of all scores that these lines make, to two decimals.
+
+    None if the program decodes.
+    """
     if laboratory.program.decodes:
         return None
     scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
@@ -228,9 +240,9 @@ def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """1 for each score of the first input's first head that changes if all positions are shifted by one.
+    """Which scores of the first input's first head change if all positions are one larger: 1 or 0.
 
-    None for a program without rotation.
+    A row is a query, a column a key. None for a program without RoPE.
     """
     if "cos" not in laboratory.given:
         return None

@@ -37,13 +37,13 @@ class DimensionMismatch:
 
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
-    """Every pair of sides that an operation makes equal and `values` doesn't, in the order of computation.
+    """Every pair of sides that an operation makes equal but whose values differ, in the order of computation.
 
-    In each group of equal sides, the first one in `values` is the left side of a pair with each one that differs from
-    it; sides without a value are skipped. After the groups of a tensor comes each merged side that isn't the product of
-    its parts, in a pair with the last part, if `values` has it and all parts. A tensor whose operation broadcasts has
-    neither: of it, the sides that meet are compared (see `_broadcast_mismatches`). Last come the sides of the input, in
-    pairs with those of the output that is added to it, if both have values.
+    In each group of equal sides, the first side with a value is `left`, and each side that differs from it is a
+    `right`; sides without a value are skipped. After the groups of a tensor come its merged sides that aren't the
+    product of their parts, each with its last part as `right`, if it and all parts have values. A tensor whose
+    operation broadcasts is checked by `_broadcast_mismatches` instead. Last come the sides of the input that differ
+    from those of the output that is added to it, with the input's as `left`, if both have values.
     """
     clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
@@ -63,10 +63,11 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
 
 
 def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values) -> Iterator[DimensionMismatch]:
-    """Yield the sides that differ from the first one at their place, counted from the right, for each side of `result`.
+    """Yield the sides that can't be broadcast together, place by place from the left; places are aligned at the right.
 
-    At a place are the sides of the operands, then that of the result. Left out are sides without a value, and operands'
-    sides of 1, which meet every length. `broadcast` is False if it is the result's side that differs.
+    At a place the sides of the operands come first, in their order, then the result's. The first with a value is
+    `left`, and each that differs from it is a `right`. Sides without a value, and operands' sides of 1, are skipped.
+    `broadcast` is False if `right` is the result's side.
     """
     for at in range(len(result.sides), 0, -1):
         meeting = [each.sides[-at] for each in (*operands, result) if len(each.sides) >= at]
@@ -88,12 +89,13 @@ def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
-    """Map every side whose length is typed or follows from a typed one to the side in `values` that it comes from.
+    """Map every side that is typed, or made equal to a typed one, to the typed side in `values` that it comes from.
 
-    A side in `values` maps to itself. Another side of a tensor that is not in `asked` gets the source of the first side
-    that an operation makes equal to it and that has one: of the last such side, the result's, if the operation
-    broadcasts, since an operand may have 1 there. Of several operations the first in the order of computation counts.
-    Any other side is left out. Example: with queries.columns typed, W_Q.columns maps to queries.columns.
+    A side in `values` maps to itself. A further side is mapped only if its tensor is not in `asked`, to the source of
+    the first side in its group of equal sides that has one, or, if the operation broadcasts, of the last, which is the
+    result's, since an operand may have 1 there. Operations are followed once, in the order of computation, and the
+    first that gives a source wins. All other sides are left out. Example: with queries.columns typed, W_Q.columns maps
+    to queries.columns.
     """
     source_of = {blank: blank for blank in values}
     for result, groups in table.equal_sides.items():
@@ -108,10 +110,11 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
 
 
 def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
-    """For each side that an operation makes, in the order of computation, the asked sides it gets its length from.
+    """Map each side that an operation makes to the asked sides it gets its length from, in the order of computation.
 
-    Tensors that are not asked are replaced by their own inputs: without a row for the context, the output's rows come
-    from the rows of the weights. The set of a side that comes from nothing asked is empty.
+    These are the sides of the operation's operands in the same group of equal sides; a side of a tensor that isn't
+    asked is replaced by those that it comes from: if the context isn't asked, the output's rows come from the rows of
+    the weights. The set is empty for a side that comes from nothing asked.
     """
     upstream: dict[Blank, frozenset[Blank]] = {}
     for key, groups in table.equal_sides.items():

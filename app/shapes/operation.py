@@ -42,8 +42,8 @@ def axes_in(side: str) -> tuple[str, ...]:
 def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
     """The sides of each operand, then of the result: (("n", "d"), ("d", "q"), ("n", "q")) for "n d, d q -> n q".
 
-    () for a text that isn't a pattern: one " -> ", ", " between operands only, a space between sides, and as sides only
-    small letters, such as n, two or more of them in parentheses, or 1.
+    A side is a name in small letters, 1, or two or more names in parentheses. () for any other text: there must be
+    exactly one " -> ", ", " between operands but not in the result, and a single space between sides.
     """
     groups = pattern.replace(" -> ", ", ").split(", ")
     sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
@@ -200,11 +200,11 @@ class Matmul(Operation):
         return not self.rotated and not self.gated_by
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
-        """'{input} · {W_Q}', with ᵀ after a transposed right operand; tokens as columns reverse the order of factors.
+        """'{input} · {W_Q}', with ᵀ after a transposed right operand; `tokens_as_columns` reverses the factors.
 
-        A gated product is followed by ", {gated-by} " and the product of the left operand and `gated_by`. RoPE(…) goes
-        around all of a rotated one. Otherwise a product of heads ends in ", {heads-concatenated}" if one side of the
-        result holds them all, or ", {head-by-head}" if only sides of operands do.
+        A gated product is followed by ", {gated-by} " and the product of the left operand and `gated_by`. A rotated
+        product is wrapped in RoPE(…). Otherwise ", {heads-concatenated}" is appended if a side of the result has
+        parentheses, or ", {head-by-head}" if only sides of operands do.
         """
         left, *rights = self.of.split() + ([self.gated_by] if self.gated_by else [])
         factors = [[f"{{{left}}}", f"{{{right}}}{'ᵀ' if self.is_transposed else ''}"] for right in rights]
@@ -226,10 +226,10 @@ class Matmul(Operation):
         return prod((lengths[axis] for axis in axes), start=Expression.number(2))
 
     def _fits(self) -> bool:
-        """Whether there are two operands, and exactly one axis that both have is missing from the result.
+        """Whether there are two operands that share exactly one axis that the result lacks.
 
-        The first axis of a side in parentheses counts heads: its absence from the result does not count as that axis.
-        Every axis of the result must be one of an operand, or "h".
+        The axis that counts heads, which is the first in a side in parentheses, may be missing from the result as well.
+        Every axis of the result must be in an operand, except "h".
         """
         if len(self.operands) != 2:
             return False
@@ -383,11 +383,11 @@ class Softmax(_Elementwise):
 
     @property
     def _scores(self) -> str:
-        """What the softmax is taken of: '{scores} + {position-bias}' in T5, which does not scale.
+        """What the softmax is taken of, as a formula: '{scores} + {position-bias}' in T5, which doesn't scale.
 
-        The scores are scaled first, then capped, then the position bias is added, then the mask. A `scale` of
-        "inverse-sqrt" is '{scaled-scores}', of "yarn" '{score-scale} · {scaled-scores}', of any other kind except
-        "none" '{score-scale} · {scores}'.
+        `scale` decides the scores: "none" gives '{scores}', "inverse-sqrt" '{scaled-scores}', "yarn" '{score-scale} ·
+        {scaled-scores}', and any other '{score-scale} · {scores}'. If `capped`, '{softcap}(…)' goes around them; then
+        '{position-bias}' and '{mask}' are added, each if there is one.
         """
         by_scale = {"none": "{scores}", "inverse-sqrt": "{scaled-scores}", "yarn": "{score-scale} · {scaled-scores}"}
         scores = by_scale.get(self.scale, "{score-scale} · {scores}")
@@ -611,16 +611,20 @@ class Convolve(Operation):
     activated: bool = False
 
     def code(self, shape: str = "…") -> str:
-        """A call of conv1d or conv2d, by the number of sides, with stride and padding unless they are 1 and 0."""
+        """A call of conv1d (three sides) or conv2d (four), with stride unless it is 1 and padding if there is any.
+
+        If `activated`, the input is wrapped in a call of {activation}. `shape` is ignored.
+        """
         given, kernel = self.operands
         text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
         text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")
         return f"conv{len(self.sides) - 2}d({text}{f', padding={self.padding}' * bool(self.padding)})"
 
     def _fits(self) -> bool:
-        """Whether there are two operands whose second sides, the channels, are the same, and the result fits them.
+        """Whether there are an input and a kernel with the same second side, the channels, and a result that fits them.
 
-        Its first side must be the input's and its second the kernel's first; all three have as many sides, at least 3.
+        The result's first side is the input's, its second the kernel's first. All three have equally many sides, at
+        least 3.
         """
         if len(self.operands) != 2:
             return False

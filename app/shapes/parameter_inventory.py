@@ -32,10 +32,11 @@ class Fact:
 
 
 def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
-    """Yield what there is to count: embeddings, number of layers, one layer, what follows the layers.
+    """Yield what there is to count: embeddings, number of layers, one layer, then what follows the layers.
 
     Of a layer: attention, feed-forward block, experts, norms. A model that has experts only in some layers yields both
-    kinds of block. Only for models that the topic "parameter-count" is true of.
+    the feed-forward block and the experts. Of attention the first kind of layer is described. Right only for models to
+    which the topic "parameter-count" applies, which the caller checks.
     """
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
@@ -51,12 +52,12 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
 
 
 def experts_inventory(architecture: Architecture, extra: Mapping[str, int]) -> Iterator[Fact]:
-    """Yield what a sheet about a mixture of experts says of it, one Fact each.
+    """Yield what a sheet about a mixture of experts says of the model, one Fact each, in this order.
 
-    These are the number of experts and of layers with them; the router's biases, if any; the width and the biases of
-    one expert; shared experts, if any; and the rest of the model. `extra` are the sizes that only such a sheet has;
-    they win over the model's. Of the two kinds of layers in a model with experts in some layers only, those with
-    experts are described. Only for models that the topic "experts" is true of.
+    First the numbers of layers, of layers with experts, of experts and of experts per token; the router's biases, only
+    if it has any; the width of one expert and whether it has biases; shared experts and their gate, if any; then all
+    sizes, for the rest of the model. `extra` has the sizes that only such a sheet uses, such as d_exp; they override
+    the model's. Layers without experts are not described. Right only for models to which the topic "experts" applies.
     """
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
@@ -78,7 +79,11 @@ _TABLES = {
 
 
 def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the tables of embeddings one by one, then the patch embedding, the norm and the projection, if any."""
+    """Yield each embedding table with its rows and width, then the patch embedding, the norm and the projection.
+
+    Each is left out if the model has none. The norm is that of the embeddings; the projection is a list of its matrices
+    and norms.
+    """
     for spec in outside.get("embedding", ()):
         rows, width = (dim.size(a.all_sizes) for dim in spec.in_out_shape[-2:])
         yield Fact(_TABLES[spec.part], {"rows": rows, "width": width})
@@ -91,10 +96,9 @@ def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Itera
 
 
 def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
-    """Yield how many layers there are; then, if only some have experts, how many have and how many do not.
+    """Yield how many layers there are; then, if only some have experts, how many have them and how many don't.
 
-    A model whose layers share parameters (ALBERT) yields one Fact alone, with the number of layers and how many are
-    stored.
+    If layers share parameters (ALBERT), the only Fact says how many layers are run and how many are stored.
     """
     stored = sum(kind.layers for kind in kinds)
     if a.stacks[0].spec.count != "L":
@@ -107,9 +111,10 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield which projections of attention have biases, the norms of queries and keys if there are any, and the sinks.
+    """Yield which projections have biases (all, none, or a list), then query and key norms and sinks, if there are any.
 
-    Latent attention has Facts of its kind in place of the first two. `layer` are the rows of one layer.
+    A norm of queries or keys is described by its number of parameters, biases included. For latent attention the Facts
+    of `_latent_attention` replace the biases and norms. `layer` has the tensors of one layer by row.
     """
     if a.has_latent_attention:
         yield from _latent_attention(a)
@@ -129,7 +134,11 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
 
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
-    """Yield the projections of queries, through a latent or not; those of keys and values; whether any has a bias."""
+    """Yield three Facts: how queries are projected, how keys and values are, and whether projections have biases.
+
+    Queries go through a latent of their own or not, which the first and, if there are biases, the third Fact say. The
+    first two have all sizes of the model to fill their sentences with.
+    """
     yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
     biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"
@@ -137,9 +146,9 @@ def _latent_attention(a: Architecture) -> Iterator[Fact]:
 
 
 def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: bool) -> Fact:
-    """The feed-forward block: gated or plain, its inner width and its biases.
+    """The Fact of a feed-forward block: d, its inner width, whether it is gated, and whether it has biases.
 
-    With `beside_experts`, the model has experts in other layers, and this block is called dense.
+    `specs` are its tensors. With `beside_experts` the model has experts in other layers, and the block is called dense.
     """
     words: dict[str, int | Fact] = {
         "d": a.d,
@@ -151,9 +160,9 @@ def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: boo
 
 
 def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the router with d, E and k, and whether it has a bias; one expert with its width; and any shared experts.
+    """Yield the router with d, E and k and whether it has a bias; one expert; then the shared experts, if any.
 
-    The layer must have the rows "router" and "experts".
+    The expert has d, its inner width and whether it has biases. The layer must have the rows "router" and "experts".
     """
     router, experts = layer["router"], layer["experts"]
     sizes = {symbol: a.all_sizes[symbol] for symbol in ("d", "E", "k")}
@@ -163,10 +172,10 @@ def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[F
 
 
 def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the shared experts of a layer, which every token goes through, and their gate; nothing if there are none.
+    """Yield the shared experts of a layer, through which every token goes, then their gate with d, if there is one.
 
-    Several are described by their number and the width of each; with biases they are described as one expert of the
-    whole width, as they are stored.
+    Several are described by their number and the width of each; but if they have biases, or there is just one, as one
+    expert of the whole width. Yields nothing if there are none.
     """
     if "shared_experts" not in layer:
         return
@@ -181,9 +190,9 @@ def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
-    """Yield how many norms a layer has and their size, by the last kind of layer; "norms-none" if it has none.
+    """Yield how many norms a layer of the last kind has, with the words for them; just "norms-none" if it has none.
 
-    If the first kind of layer has other norms, a second Fact says how many.
+    If the first kind of layer has other norms (ModernBERT), a second Fact says how many.
     """
     *first, rest = [kind.rows.get("norms", ()) for kind in kinds]
     if not rest:
@@ -195,10 +204,10 @@ def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield what follows the last layer: final norm, pooler, transform before the LM head, LM head, head for a task.
+    """Yield final norm, pooler, transform before the LM head, LM head and head for a task, in this order.
 
-    The LM head has a Fact even if there is none, and so has a missing final norm, unless the model is post-norm; the
-    others only if the model has them.
+    The LM head always has a Fact, which may say that there is none. A missing final norm has one unless the model is
+    post-norm. The others have one only if the model has them.
     """
     if "final_norm" in outside:
         yield Fact("final-norm", _norm_words(a, outside["final_norm"]))
@@ -214,9 +223,10 @@ def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
-    """The LM head: none, or tied to the token embedding or untied, with its number of biases, as in "lm-head-tied-0".
+    """The Fact of the LM head: "lm-head-none", or whether it is tied and how many biases it has: "lm-head-tied-0".
 
-    The width is that of the LM head's matrix; d if it is tied.
+    It is tied to the token embedding if it has no matrix among `specs`. It has V and the width: the input length of its
+    matrix, or d if it is tied.
     """
     if not a.has_lm_head:
         return Fact("lm-head-none")
@@ -228,7 +238,10 @@ def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
 
 
 def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
-    """One Fact for each matrix or norm among these tensors; a bias belongs to the tensor that it follows."""
+    """One Fact for each matrix or norm, in order; a bias belongs to the tensor before it.
+
+    `specs` must not begin with a bias.
+    """
     modules = list[list[ParameterSpec]]()
     for spec in specs:
         if spec.kind == "bias":
@@ -239,9 +252,9 @@ def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
 
 
 def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
-    """The Fact of one matrix, with its shape and whether it has a bias, or of one norm; `specs` are its tensors.
+    """The Fact of one matrix, with its rows, columns and whether it has a bias, or of one norm.
 
-    It is a norm if the first of these is a scale.
+    `specs` are its tensors; it is a norm if the first is a scale. A matrix is counted as input × output.
     """
     if specs[0].kind == "scale":
         return Fact("norm", _norm_words(a, specs))

@@ -13,13 +13,13 @@ _BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_p
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
-    """Counts of parameters: each part outside the layers, each part of one layer, all layers, and the total.
+    """Counts of parameters: each part outside the layers, each part of one layer, totals of layers, and the total.
 
     A part without parameters has no row. The feed-forward block of a mixture of experts is split into router, one
-    expert, all experts and shared experts; a last row then counts the parameters that one token uses. If only some
-    layers have experts, those with and those without have a subtotal each; norms that differ between layers have one
-    row for all layers. Right only for models with one stack of layers that are alike except for experts or the number
-    of their norms.
+    expert, all experts of a layer and shared experts; a last row, after the total, then counts the parameters that one
+    token uses. If only some layers have experts, layers with and without them have a subtotal each. Norms that differ
+    between layers have one row for all layers. Right only for models with one stack whose layers differ at most in
+    experts or in the number of norms.
     """
     stack = architecture.stacks[0]
     kinds = stack.kinds
@@ -35,10 +35,11 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
 
 
 def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str, Count]:
-    """The parts of one layer by key, then totals of all layers; `layers` is their number if there is one kind of layer.
+    """The parts of one layer by key, then the totals of layers; the last key is "all_layers".
 
-    Layers with experts and layers without have a total each, before that of all layers. Norms that differ between
-    layers have one row for all layers in place of one for a layer.
+    With one kind of layer, the total is `layers` times the parts; otherwise `layers` is ignored. If only some layers
+    have experts, "expert_layers" and "dense_layers" are totals before it. If layers differ only in norms, "all_norms"
+    for all layers replaces the row of norms.
     """
     mixed = any(kind.has_experts for kind in kinds) and len(kinds) > 1
     by_kind = [_rows_of_layer(kind, mixed=mixed) for kind in kinds]
@@ -56,9 +57,9 @@ def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str,
 
 
 def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
-    """The parts of one layer by key; a row for one expert comes before the row for all E of them.
+    """The parts of one layer by key; "one_expert" comes before "experts", which is E times that.
 
-    In a `mixed` model, which has layers with and without experts, a feed-forward block without experts is called dense.
+    In a `mixed` model, where only some layers have experts, "feed_forward" is called "dense_feed_forward".
     """
     rows = dict[str, Count]()
     for row, specs in kind.rows.items():
@@ -78,9 +79,10 @@ def _summands(rows: Mapping[str, Count]) -> list[Count]:
 
 
 def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
-    """Rows for the norms of all layers, and for all layers, if layers differ in their number of norms (ModernBERT).
+    """The rows "all_norms" and "all_layers" of a model whose layers differ in their number of norms (ModernBERT).
 
-    All layers are L times attention and feed-forward block, plus all norms, whose formula is that of the last kind.
+    All layers are L · (attention + feed-forward block) + all norms. The totals are exact for every kind of layer; the
+    words for the norms are those of the last kind.
     """
     norms = sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
     layers = (number_of_parameters(kind.parameters) for kind in kinds)
@@ -95,7 +97,10 @@ def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
 
 
 def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
-    """Yield the row of the parameters one token uses, all but E - k experts; nothing for a model without experts."""
+    """Yield one row: the parameters that one token uses, the total less E − k experts in each layer that has experts.
+
+    Yields nothing for a model without experts.
+    """
     routed = sum((number_of_parameters(kind.rows.get("experts", ())) * kind.layers for kind in kinds), ZERO)
     if routed != ZERO:
         used = routed.substitute({"E": Expression.symbol("k")})
@@ -113,9 +118,10 @@ def _leaf(key: str, specs: ParameterSpecs) -> Count:
 
 
 def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
-    """A row that is worked out from others: their sum, times a number or symbol if `times` is given.
+    """A row made from others: the sum of their totals, multiplied by `times` if it is given.
 
-    Example: norms and attention, times L -> the formula '{L} · ({norms} + {attention})'
+    Its formula names their keys: norms and attention, times L, give '{L} · ({norms} + {attention})'. A number as
+    `times` is written as it is: '3 · {norms}'. The row also remembers its parts.
     """
     total = sum((row.total for row in rows), ZERO)
     keys = tuple(row.key for row in rows)
@@ -130,8 +136,9 @@ def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -
 def _summands_in_words(specs: ParameterSpecs) -> str:
     """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'.
 
-    The order is tables, matrices, scales, biases; a kind without tensors is left out. A single matrix is '{matrix}',
-    and the matrices of attention, unless it is latent, are '{attention-matrices}'.
+    The order is tables, matrices, scales, biases, whatever that of `specs`; a kind without tensors is left out. A
+    single matrix is '{matrix}'; if the first tensor is one of ordinary attention, matrices are '{attention-matrices}'.
+    `specs` must not be empty.
     """
     kinds = [spec.kind for spec in specs]
     matrices = "matrix" if kinds.count("matrix") == 1 else "matrices"

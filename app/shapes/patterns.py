@@ -30,20 +30,21 @@ _ELLIPSIS: _Side = ("...",)
 
 
 def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False) -> Meaning:
-    """What a pattern means for operands with these numbers of sides, its axes numbered by where they first appear.
+    """What a pattern means for operands with these numbers of sides: the axes of each side of operands and result.
 
-    Quotation marks around it are dropped, and → is read as ->. Axes are names between spaces, as in einops, or single
-    letters, as in einsum: names if an operand has a space, unless only letters come to `ranks` with no new axis in the
-    result, and the other way round. `...` stands for the sides that an operand has besides its named ones. Axes that
-    are always neighbours in a group count as one: (h e) as a single axis where neither h nor e appears without the
-    other.
+    Axes are numbers from 0, in the order of their first appearance, so patterns that differ only in names are equal: "a
+    b, b c -> a c" and "ij,jk->ik" are. A 1 has no axes; axes that are always neighbours in a group count as one: (h e)
+    where neither h nor e appears without the other. Quotation marks around the pattern are dropped, and → is read as
+    ->. Axes are names between spaces, as in einops, or single letters, as in einsum: names if an operand has a space,
+    else letters, unless only the other reading comes to `ranks` and has no new axis in the result. `...` stands for the
+    sides that an operand has besides its named ones.
 
-    An operand may have more sides or fewer than the tensor: the pattern is read, and equals none that fits. Raises
-    CannotReadError for more than MAX_PATTERN_CHARACTERS characters ("pattern-too-long"), without exactly one arrow
-    ("pattern-arrow"), with another number of operands or several results ("pattern-operands"), for brackets that are
-    empty, nested or open ("pattern-brackets"), for brackets or a 1 unless it `takes_groups` ("pattern-groups"); where
-    it does, for a pattern of einops that lacks only spaces between letters ("pattern-spaces"); and for any other sign
-    ("pattern-sign"). The time it takes is linear in the length of the text.
+    A number of sides that differs from `ranks` is no error: such a pattern is read, and equals none that fits. Raises
+    CannotReadError for more than MAX_PATTERN_CHARACTERS characters ("pattern-too-long"); without exactly one arrow
+    ("pattern-arrow"); with another number of operands than `ranks`, or several results ("pattern-operands"); for
+    brackets that are empty, nested or open ("pattern-brackets"); for brackets or a 1 unless it `takes_groups`
+    ("pattern-groups"); where it does, for a pattern of einops that lacks only spaces between letters
+    ("pattern-spaces"); and for any other sign ("pattern-sign"). The time it takes is linear in the length of the text.
     """
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise CannotReadError("pattern-too-long")
