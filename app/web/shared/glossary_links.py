@@ -76,7 +76,9 @@ def _linked_texts(
 
 
 def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
-    """Pieces of a text as escaped HTML; a piece with a term is a link, which Tab reaches only if `tab_stop`."""
+    """Pieces of a text, joined, as escaped HTML; a piece with a term is a link to that term in the glossary, in a new
+    tab, which the Tab key reaches only if `tab_stop`.
+    """
     link = Markup('<a class="term" href="{}#{}" tabindex="{}" target="_blank" rel="noopener" title="{}">{}</a>')
     page, title, order = url_for("show_glossary"), _("Glossary, in a new tab"), 0 if tab_stop else -1
     return Markup("").join(
@@ -103,9 +105,11 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _pieces(text: str, pattern: re.Pattern[str], keys: Mapping[str, str], linked: set[str]) -> Iterator[LinkedText]:
-    """Cut a text into pieces, none empty: the first mention of each term not yet in `linked`, and the text between.
+    """Cut a text into pieces, none empty, which joined give the text again: the first mention of each term not yet in
+    `linked`, with the term's key, and the text between, without one.
 
-    `keys` has the term of each word. A term found is added to `linked`, so that later mentions of it remain plain text.
+    `pattern` finds words and `keys` has the term's key of each word in lower case. A term found is added to `linked`,
+    so that later mentions of it, under any of its words, remain plain text.
     """
     end = 0
     for match in pattern.finditer(text):

@@ -45,8 +45,9 @@ def start_handout(
     was started from. With `activity_sheet`, the id of an activity and the number of its sheet, the names are not
     stored: `make_handout` looks up the students. `along` stores what belongs to the handout, in the same transaction.
     Only `teacher` may see the job; if that is None, whoever has its random key. Raises HandoutError if a visitor
-    (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS, and PrinterBusyError if too many handouts wait, in all or
-    of this client, or if the client has queued too many within an hour.
+    (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS, and PrinterBusyError if too many handouts wait, in all
+    (then without a sentence) or of this client, or if the client has queued too many within an hour; nothing is stored
+    then.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
@@ -99,10 +100,12 @@ def printable_tickets(services: Services, activity: Activity) -> Mapping[str, Ti
 def _class_sheets(
     services: Services, activity: Activity, sheet_number: int, count: int, check: Callable[[], None]
 ) -> list[HandoutSheet]:
-    """A sheet for each student of the course, in the order of names, with the sizes that they have on the screen.
+    """A sheet for each student of the course, joined or not, in the order of names, with the sizes that they have on
+    the screen.
 
-    Names are those of `names_with_numbers`. `check` is called after each sheet. Without students there are `count`
-    copies of one sheet, which has the model and lengths chosen for the activity and a line for the name.
+    Names are those of `names_with_numbers`: with the number where several students have the same name. `check` is
+    called after each sheet. Without students there are `count` copies of one sheet, which has the model and lengths
+    chosen for the activity and a line for the name, and `check` is not called.
     """
     course = services.store.courses.find(activity.course_id)
     students = services.store.roster.students(course) if course else ()

@@ -55,9 +55,10 @@ def import_way(typed: ImportForm) -> str:
 
 
 def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
-    """Import the model of the form by `way`: 'hub', 'file', or else the pasted text.
+    """Import the model of the form by `way`: 'hub', 'file', or else the pasted text. No storage budget is charged here.
 
-    Its name is the one typed, else that of the file, on the Hub or in the config. Raises HubError or ConfigError.
+    Its name is the one typed; if none is, it comes from the file's name ('file'), from the name on the Hub ('hub') or
+    from the config. Raises HubError or ConfigError.
     """
     if way == "hub":
         return import_from_hub(services.store, services.settings, typed.hub, typed.name)

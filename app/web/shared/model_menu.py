@@ -32,10 +32,12 @@ class ModelMenu:
 
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
-    """The menu of models that a worksheet can use, in the library's order, in the groups of `_kind_names`, none empty.
+    """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty; the models
+    of a group are in the library's order.
 
-    The sentences on why the other models are refused are in the library's order, too. If the library has no such
-    worksheet, all models are possible. `chosen` is the key of the selected model, which may be a refused one.
+    It also has a sentence for each other model on why it is refused, in the library's order, and the chosen model if it
+    is one of these, else None. If the library has no such worksheet, all models are possible. `chosen` is the key of
+    the selected model, which may be a refused or an unknown one.
     """
     known = worksheet in library.worksheets
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
@@ -54,7 +56,9 @@ def _kind_names() -> tuple[str, ...]:
 
 
 def _kind_name(architecture: Architecture) -> str:
-    """The first kind that applies: encoder-decoder, mixture of experts, then decoder-only or encoder-only."""
+    """The name of the first kind that applies: encoder-decoder, mixture of experts, decoder-only (a causal model), else
+    encoder-only.
+    """
     decoder_only, experts, encoder_only, both = _kind_names()
     if architecture.encoder_decoder:
         return both

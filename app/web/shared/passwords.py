@@ -23,7 +23,9 @@ MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # who waits takes no thread
 
 
 def password_problem(password: str) -> str:
-    """The sentence about a new password that is too short or too long; empty if it is neither."""
+    """The sentence about a new password of fewer than MIN_PASSWORD or more than MAX_PASSWORD characters; empty for any
+    other. Nothing else is asked of a password.
+    """
     if len(password) < MIN_PASSWORD:
         return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
     if len(password) > MAX_PASSWORD:
@@ -101,10 +103,11 @@ class Passwords:
             raise PasswordsBusyError
 
     def _reserve_turn(self, network: str, account: str) -> float:
-        """The seconds until the first free turn for an account from a network, at least SLOW_VERIFY_S.
+        """The seconds until the first free turn for an account from a network, at least SLOW_VERIFY_S from now.
 
-        A turn is free if it keeps the `pace` to every turn reserved and still ahead. It is reserved unless it is more
-        than MAX_SLOW_WAIT_S away.
+        A turn is free if its distance from every turn that is reserved and still ahead, before or after it, is at least
+        that turn's `pace`. It is reserved unless it is more than MAX_SLOW_WAIT_S away; the seconds are returned either
+        way. The caller holds the lock.
         """
         now = self._clock()
         self._turns = sorted(turn for turn in self._turns if turn.at > now)
@@ -123,9 +126,9 @@ class Passwords:
 
     @contextmanager
     def _wait_for_turn(self) -> Iterator[None]:
-        """Wait until fewer than MAX_HASHES_AT_ONCE others run, then run the block.
+        """Wait, blocking the thread, until fewer than MAX_HASHES_AT_ONCE others run, then run the block.
 
-        Raises PasswordsBusyError at once if MAX_WAITING wait already.
+        Raises PasswordsBusyError at once, without running it, if MAX_WAITING wait already.
         """
         if not self._room.acquire(blocking=False):
             raise PasswordsBusyError

@@ -122,10 +122,12 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 
 
 def queue_client(request: Request, services: ServicesDep) -> Client:
-    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a visitor's.
+    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a visitor's,
+    the first that applies. Teachers and enrolled browsers are members.
 
-    The first that applies; a browser is enrolled if it is in any course. A visitor is known by the network, and no
-    member. Without cookies the database is not asked. In the demonstration everybody is a visitor.
+    A browser is enrolled if it is in any course, archived ones included. A visitor is known by the network, so that all
+    visitors of a network are one client, and is no member. Without cookies the database is not asked. In the
+    demonstration everybody is a visitor.
     """
     if services.is_demonstration:
         return Client(client_network(request), is_member=False)
@@ -165,7 +167,9 @@ def require_teacher(teacher: MaybeTeacher) -> Teacher:
 
 
 def operator(teacher: SignedIn) -> Teacher:
-    """The signed-in teacher, if they are an operator; 403 for any other teacher."""
+    """The signed-in teacher, if they are an operator; 403, with how to become one, for any other teacher.
+    NotSignedInError comes first if nobody is signed in.
+    """
     if not teacher.is_operator:
         sentence = _(
             "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
@@ -202,9 +206,10 @@ def editable_student(services: ServicesDep, access: EditableCourse, student_id: 
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """An activity, drafts included, for its course's teachers and assistants; 404 for others, and if there is none.
+    """An activity, drafts and archived courses included, for its course's instructors and assistants alike, with the
+    course, their role and the time; 404 for others, and if there is none.
 
-    NotSignedInError comes first if nobody is signed in.
+    NotSignedInError comes first if nobody is signed in. Whether they may change it, the caller checks.
     """
     activity = services.store.activities.find(valid_id(activity_id))
     if activity is None:
@@ -274,7 +279,9 @@ class MaterialAccess:
 
 
 def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material for its teacher or its course's staff, to read and copy; 404 for others, and if it was removed."""
+    """A material for its teacher or, if it belongs to a course, for the course's staff, to read and copy, even if the
+    course is archived; 404 for others, and if it was removed or never existed.
+    """
     material = services.store.materials.find(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -282,9 +289,10 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
 
 
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
-    """A material for its teacher, or for the teachers of its course, to change it.
+    """A material for its teacher, or for the instructors of its course, to change it.
 
-    If its course is archived, all of the staff get 409, else assistants 403; `readable_material` gives others 404.
+    If its course is archived, all of the staff get 409, instructors too; else assistants get 403. `readable_material`
+    gives others 404, and so for a removed material.
     """
     if access.course and not access.can_edit:
         _require_unarchived(access.course)
@@ -293,7 +301,8 @@ def editable_material(access: ReadableMaterial) -> MaterialAccess:
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, even if somebody removed it in the meantime: its page then says so.
+    """A material to save, even if somebody removed it in the meantime: its page then says so, since this function does
+    not.
 
     404 if there is no such material, and 404, 409 and 403 as by `editable_material`.
     """
@@ -305,7 +314,9 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, 404, 409 and 403 as by `editable_material`."""
+    """A removed material, to restore; 404 if there is none, also for one that was not removed; 404 for others'
+    materials, 409 in an archived course and 403 for assistants as by `editable_material`.
+    """
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -313,7 +324,9 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher; 404 if link or material is no longer there."""
+    """The material that a link shares, for every signed-in teacher, whoever's it is; 404 if the link was withdrawn or
+    replaced, or the material removed.
+    """
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
@@ -340,7 +353,8 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for an activity's run unless this browser is enrolled in its course, or the course's staff signed in.
+    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course, as any of its students,
+    or a teacher on the course's staff is signed in.
 
     Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
     not exist passes; the handler refuses it.
@@ -372,8 +386,9 @@ def _not_enrolled() -> HTTPException:
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
     """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`.
 
-    No work is read for the key "". 404 with a sentence for an id that no activity can have, without an enrolment in the
-    course, and for an activity that is still a draft. Reading both at once saves a round trip to the database.
+    No work is read for the key "". 404, always with the sentence on how to join, for an id that no activity can have,
+    without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a round
+    trip to the database.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
@@ -394,7 +409,9 @@ class EnrolmentAccess:
 
 
 def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """The enrolment of this browser as that student, with its visitor; 404 with a sentence if it has none."""
+    """The enrolment of this browser as that student, archived courses included, with its visitor; 404 with the sentence
+    on how to join if it has none, or is no visitor.
+    """
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
@@ -403,7 +420,8 @@ def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
-    """A material with its course, if any, and whether the teacher may edit it.
+    """A material with its course (None for a teacher's material) and whether the teacher may edit it: always their
+    material, and a course's if they are an instructor and the course is not archived.
 
     404 for another teacher's material, and for a course's if the teacher is not on its staff.
     """
@@ -424,7 +442,9 @@ def _find_student(services: Services, course: Course, student_id: int) -> Studen
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    """A teacher's role in a course, instructor or assistant, and the course; 404 without a role or a course."""
+    """(role, course): a teacher's role in a course, "instructor" or "assistant", and the course, archived or not; 404
+    without a role or a course.
+    """
     role = services.store.courses.role(valid_id(course_id), teacher)
     course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:

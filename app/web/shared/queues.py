@@ -17,9 +17,9 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends.
+    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends, which stops it.
 
-    Nothing is done on a server without metrics.
+    On a server without metrics only the block runs.
     """
     kept = meters()
     if kept is None:
@@ -35,8 +35,9 @@ async def watch_queues(services: Services) -> AsyncIterator[None]:
 
 
 async def _watch(services: Services, kept: Meters) -> None:
-    """Set the gauges of `kept` every QUEUES_NOTED_EVERY_S, forever: how many threads of each kind work, and how many
-    calls wait for one; "other" are the threads that all other pages share.
+    """Set the gauges of `kept` at once and then every QUEUES_NOTED_EVERY_S, until cancelled: for each kind of threads,
+    how many work ("working"), and how many calls wait for one ("waiting"); "other" are the threads that all other pages
+    share.
     """
     limiters: dict[str, CapacityLimiter] = {"other": current_default_thread_limiter()}
     limiters.update((kind, limiter) for kind, limiter in services.threads.items())

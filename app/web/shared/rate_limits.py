@@ -99,16 +99,19 @@ class RateLimits:
         self._lock = threading.Lock()
 
     def check(self, limit: Limit, key: str) -> None:
-        """Raise TooManyGuessesError, with the seconds to wait, if less than one token is left; takes none."""
+        """Raise TooManyGuessesError, with the seconds until there is a whole token, rounded up, if less than one is
+        left. Takes none, so that the caller has to record a failure.
+        """
         with self._lock:
             tokens = self._tokens_now(limit, key)
         if tokens < 1:
             raise TooManyGuessesError(int((1 - tokens) * self._buckets[limit].refill_s) + 1)
 
     def record_failure(self, limit: Limit, key: str) -> None:
-        """Take one token, or what is left of one; never raises.
+        """Take one token, or what is left of one, from the bucket of this limit and key; never raises, even if it is
+        empty.
 
-        Beyond MAX_BUCKETS keys, those that failed longest ago are forgotten, and their buckets are full again.
+        Beyond MAX_BUCKETS buckets, those that failed longest ago are forgotten, and are full again.
         """
         with self._lock:
             self._tokens[limit, key] = (max(self._tokens_now(limit, key) - 1, 0), self._clock())
@@ -164,10 +167,12 @@ class StorageBudget:
     def charge_sheet(
         self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
     ) -> None:
-        """Charge the network for a visitor's sheet the first time it is stored, and once more, each time, if `again`.
+        """Charge the network for the bytes of a visitor's answers on a sheet: once the first time it is stored, and
+        once more, each time, if `again`.
 
-        A save replaces the one before and takes no more room; an attempt is one more row. Without a visitor ("") every
-        sheet counts as new. Raises BudgetSpentError if too little is left; the sheet then still counts as not stored.
+        A save replaces the one before and is free from the second on, however long; an attempt is one more row. Without
+        a visitor ("") every sheet counts as new. Raises BudgetSpentError if too little is left; the sheet then still
+        counts as not stored. Sheets are remembered in this process only, the newest ones.
         """
         with self._lock:
             is_new = (visitor, sheet_key) not in self._sheets or not visitor
@@ -178,9 +183,10 @@ class StorageBudget:
             _keep_newest(self._sheets, (visitor, sheet_key))
 
     def _take(self, key: str, part: float, share: float = 1) -> None:
-        """Take the part `part` of a budget, which is refilled steadily within an hour.
+        """Take the part `part`, of 1, of a key's budget, which is refilled steadily: from empty to full in an hour.
 
-        Raises BudgetSpentError, and takes nothing, if more than `share` of the budget would then be taken.
+        Raises BudgetSpentError, with the seconds until there is room, and takes nothing, if more than `share` of the
+        budget would then be taken.
         """
         with self._lock:
             taken, taken_at = self._taken.get(key, (0.0, self._clock()))

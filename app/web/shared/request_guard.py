@@ -118,8 +118,9 @@ class Guard:
     async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app; 413 for a body over its path's `body_limit`, 503 while all bodies together exceed MAX_BODIES.
 
-        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come. A body
-        counts among all bodies until its request has been answered.
+        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come, and an
+        answer of its own to a body over the limit is replaced by the 413. A body counts among all bodies, as far as it
+        has come, until its request has been answered.
         """
         most = body_limit(scope["path"])
         length = Headers(scope=scope).get("content-length", "")
@@ -133,7 +134,9 @@ class Guard:
             return 413 if received > most else 503 if self._bodies > MAX_BODIES else 0
 
         async def count_received() -> Message:
-            """The next message of the request, its body counted; _RefusedError once `problem` has a status for it."""
+            """The next message of the request, whose body is counted for this request and among all; if it has one,
+            raises _RefusedError with the status of `problem`, if there is one.
+            """
             nonlocal received
             message = await receive()
             size = len(message.get("body", b""))
@@ -165,7 +168,7 @@ def _is_too_long(scope: Scope) -> bool:
 
 
 def _without_escaped_cookies(scope: Scope) -> Scope:
-    """The request without cookies that contain a backslash; the app sets none with one.
+    """The request without cookies that contain a backslash, and with all others; the app sets none with one.
 
     Python before 3.11.10 and 3.12.6 takes time that grows with the square of their number to read them.
     """
@@ -179,7 +182,9 @@ def _without_escaped_cookies(scope: Scope) -> Scope:
 
 
 def _body_refusal(scope: Scope, status: int, most: int) -> Response:
-    """The response to a refused body, with the limit in bytes for a 413; it closes the connection, as more may come."""
+    """The response to a refused body, with the limit `most` in bytes for a 413, else with the advice to try again; it
+    closes the connection, as more may come.
+    """
     sentence = (
         _("This request may have at most {most:,} bytes: send less at once.").format(most=most)
         if status == 413
@@ -200,8 +205,9 @@ def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:
 def _is_cross_site(headers: Headers) -> bool:
     """Whether a browser says that this was sent from another site; a sister subdomain is another site.
 
-    If there is a Sec-Fetch-Site, it decides: a proxy may change Host, but not this. Otherwise the Origin must be this
-    host. False without either header, because only browsers send them.
+    If there is a Sec-Fetch-Site, it decides alone: anything but "same-origin" and "none" (an address typed) is another
+    site; a proxy may change Host, but not this. Otherwise the Origin, with its port, must be this Host; "null" never
+    is. False without either header, because only browsers send them.
     """
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
@@ -218,11 +224,15 @@ def _with_headers(send: Send, *, may_keep: bool) -> Send:
     """A `send` that adds HEADERS to a response, except those that it has already.
 
     Unless `may_keep`, a response without Cache-Control gets "no-store" in place of that of HEADERS. A response whose
-    Cache-Control does not begin with "public" depends on the language that a browser prefers, which Vary says.
+    Cache-Control does not begin with "public" depends on the language that a browser prefers, so Vary gets
+    Accept-Language.
     """
 
     async def send_with_headers(message: Message) -> None:
-        """Send a message; the start of a response gets no-store unless `may_keep`, HEADERS that it lacks, and Vary."""
+        """Send a message; the start of a response first gets "no-store" as Cache-Control, if it has none, unless
+        `may_keep`, then those of HEADERS that it lacks, then Accept-Language in Vary unless its Cache-Control is
+        public.
+        """
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if not may_keep:

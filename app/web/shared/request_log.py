@@ -40,7 +40,9 @@ class RequestLog:
         REQUEST_ID.set(request_id)  # never reset: the task ends with the request, after the server has logged its error
 
         async def note_status(message: Message) -> None:
-            """Send a message; the start of the response gets the id, and its status is kept for the log."""
+            """Send a message; the start of the response first gets the request's id as X-Request-ID, and its status is
+            kept for the log.
+            """
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -53,10 +55,11 @@ class RequestLog:
             self._note(scope, status, perf_counter() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count an answered request, if there are metrics, and log it: a 500 as an error, a slow one as a warning.
+        """Count an answered request, if there are metrics, and log it: a 500 as an error, else a slow one as a warning.
 
-        All others are logged only if `log_all` is set. A save of a sheet with a status below 300 is also counted as a
-        save, in class or in practice, and a 500 as a failure of the kind "bug".
+        All others are logged only if `log_all` is set. The metrics also have the seconds by route; a save of a sheet
+        with a status below 300 is also counted as a save, in class or in practice, and a 500 as a failure of the kind
+        "bug".
         """
         if kept := meters():
             route = route_of(scope)
@@ -83,7 +86,8 @@ def route_of(scope: Scope) -> str:
 def _line(scope: Scope, status: int, seconds: float) -> str:
     """A request's line in the log: "POST /class/12/1/check 200 231 ms".
 
-    Only numbers are filled into the route's path: codes, tokens and keys give access.
+    Only numbers are filled into the route's path: codes, tokens and keys give access and remain placeholders, such as
+    "/links/{token}". The query is left out, and milliseconds are whole.
     """
     values = scope.get("path_params") or {}
     numbers = {name: str(value) for name, value in values.items() if str(value).isdecimal()}

@@ -49,12 +49,12 @@ def queue_run(
 
 
 def run_queued_head(services: Services, task: Task) -> Result:
-    """Run the head of a queued run, and return what stores its result with the run.
+    """Run the head of a queued run, and return what stores its result with the run; nothing is stored here.
 
     For a run that the API queued, whose arguments have `tokens`, it returns the result as JSON (see `_run_asked`). If
-    the run of a sheet was deleted meanwhile, nothing is run, and the result is empty. If the head cannot be run, raises
-    JobFailedError, which has what stores the sentence with the run. A result that contradicts the answer key is logged
-    as an error, and stored all the same.
+    the run of a sheet was deleted meanwhile, nothing is run, and the result is empty bytes. If the head cannot be run,
+    raises JobFailedError, which has the sentence, the reason and what stores the sentence with the run. A result that
+    contradicts the answer key is logged as an error, and stored all the same.
     """
     if "tokens" in task.arguments:
         return _run_asked(services, task)
@@ -122,8 +122,8 @@ def _needs(services: Services, architecture: Architecture, tokens: int, options:
     """The `device` and `memory_bytes` that a run needs of a runner, for `Jobs.submit`; {} where no runners do jobs.
 
     A device is needed only if it is one of GPUS. No memory (0) is needed on the device "meta", in an unknown number
-    format, and by what cannot be run. A need that no living runner meets is left out ("" or 0): then any of them takes
-    the run and refuses it at once, in words.
+    format, and by what cannot be run. A need that no living runner meets is left out ("" for the device, 0 for the
+    memory, each by itself): then any of them takes the run and refuses it at once, with a sentence.
     """
     if not services.settings.runners:
         return {}

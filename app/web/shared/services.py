@@ -101,10 +101,12 @@ class Services:
         return Demonstration(folder, self.libraries[ENGLISH], self.tickets, self.store.now)
 
     def demonstrated(self) -> Services | None:
-        """These services with the demonstration's database in place of the app's; None if there is no such database.
+        """These services with the demonstration's database in place of the app's; None if there is no such database,
+        which is not made here.
 
-        Live snapshots and regrading are new, since they remember activities by their numbers, which both databases use.
-        The result is kept until the demonstration has another database.
+        Live snapshots and regrading are new, since they remember activities by their numbers, which both databases use;
+        jobs are those of the other database, and all else is shared. The result is the same until the demonstration has
+        another database.
         """
         store = self.demonstration.current()
         if store is None:
@@ -142,10 +144,11 @@ def services_of(request: Request) -> Services:
 
 
 async def get_services(request: Request) -> Services:
-    """The services for this request (see `services_of`), as a dependency.
+    """The services for this request, as a dependency: the demonstration's for a request that asks for it, else the
+    app's (see `services_of`).
 
     If the request asks for the demonstration and its database is missing, as for a browser that entered it on another
-    machine, the database is made first.
+    machine, the database is made first, which takes a second or two.
     """
     services = cast(Services, request.app.state.services)
     if asks_for_demonstration(request) and services.demonstrated() is None:

@@ -70,8 +70,9 @@ def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
 def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) -> str:
     """The stored draft as JSON for the script of the tab that sent `edits`.
 
-    `version` counts the saves, `answers` has the text of every box. `tab_versions` has the highest number stored of
-    each tab in `edits` (0 if none): an edit with a higher number is not stored. Before the first save: '{"version":0}'.
+    `version` counts the saves, `answers` has the text of every box that was stored. `tab_versions` has the highest
+    number stored of each tab in `edits` (0 if none), and of no other tab: an edit with a higher number is not stored.
+    Before the first save there is only the version: '{"version":0}'.
     """
     saved: dict[str, object] = {"version": stored.version if stored else 0}
     if stored:
@@ -156,7 +157,10 @@ def draw_typed(
 
 @lru_cache(MAX_DRAWINGS)
 def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
-    """See `draw_typed`. `mismatches` are the sentences of all figures, in order; `has_scale` is the first figure's."""
+    """The drawing of a sheet as `draw_typed` describes it: the HTML of all figures, None if there is none.
+
+    `mismatches` are the sentences of all figures, in order; `has_scale` is the first figure's.
+    """
     variant = drawn.variant
     typed = readable_answers(variant, dict(zip(variant.blanks_by_name, drawn.texts, strict=True)))
     figures = draw_figures(

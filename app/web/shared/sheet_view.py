@@ -160,7 +160,9 @@ class QuestionView:
 
 
 def question_views(variant: Variant, answers: Mapping[str, str], *, locked: bool = False) -> tuple[QuestionView, ...]:
-    """The open questions of a sheet, in order."""
+    """The open questions of a sheet, in the worksheet's order, each with its field's name, its text, the answer in
+    `answers` ("" if none) and whether it is `locked`, which all are or none.
+    """
     return tuple(
         QuestionView(question_name(each.key), each.text, answers.get(question_name(each.key), ""), locked)
         for each in variant.worksheet.questions
@@ -235,7 +237,9 @@ def in_steps(variant: Variant) -> bool:
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows come before the first with a box not marked right, or changed since; 0 without a report."""
+    """How many rows, from the top, come before the first row with a box that is not marked right or has changed since;
+    all of them if there is no such row, 0 without a report.
+    """
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
@@ -252,7 +256,8 @@ def progress(variant: Variant, answers: Mapping[str, str], report: Report | None
 def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
     """Why the answer to a row is right, with the working only if `works_out`.
 
-    That of a step is the step's reason, without a working and with the question it answers as a title.
+    For a row that is a step it is the step's reason, never with a working, and with the question that it answers as a
+    title.
     """
     if step := step_of(variant, row.key):
         return Note("reason", step.reason, row.key, variant.typeset_letters, title=step.why)
