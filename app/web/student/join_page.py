@@ -125,7 +125,8 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text.
+    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text,
+    or if too many match.
 
     None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
     leads to the form for the code (404) and counts as a failure of the network; after too many, 429.

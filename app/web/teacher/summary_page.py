@@ -96,10 +96,10 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
     """The misconceptions that last attempts still show, the hardest rows, choices and starred texts of exit tickets,
     and open questions.
 
-    The first three kinds of the list and the texts are cut to MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN,
-    MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN; open questions are all there. Starred texts that are hidden are left out.
-    Any text in `answers` adds what students wrote to the open questions. If the activity has closed, its waiting
-    anonymous tickets are mixed first.
+    Only the first MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN of these are
+    shown, but all open questions; starred texts that are hidden are left out. Any text in `answers` adds what students
+    wrote to the open questions. If the activity has closed, its waiting anonymous tickets are mixed first, unless they
+    are too few.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
