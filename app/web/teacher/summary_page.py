@@ -140,10 +140,10 @@ def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tu
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """Every row that some student did not have right at the first attempt, the lowest share of right answers first.
+    """Every row that some student did not have right at the first attempt, with its sheet's title and the share, from 0
+    to 1, of students with an attempt who had it right then; the lowest share comes first.
 
-    A row has its sheet's title and the share, from 0 to 1, of the students who attempted the sheet. Rows with equal
-    shares keep the order of the sheets; follow-through does not count as right.
+    Rows with equal shares keep the order of the sheets; follow-through does not count as right.
     """
     rows = [
         HardRow(sheet.title, row, statistics.share_at_first)
