@@ -297,8 +297,9 @@ class _Slide:
         """Why there is no exhibit, and what to do, as a sentence; "" if there is one.
 
         The first that applies: the topic has no product at all; it lacks the one that the address names; typed widths
-        can't be split into equal numbers of heads; the sheet does not ask for some side; boxes are still to be filled
-        in. The last names the first row with such boxes or, if there are more rows, the first two.
+        can't be split into heads, or the operands have different numbers of them; the sheet does not ask for some side;
+        boxes are still to be filled in. The last names the first row with such boxes or, if there are more rows, the
+        first two.
         """
         if self.exhibit:
             return ""

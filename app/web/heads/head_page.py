@@ -92,9 +92,10 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
 
     `skip` lists the stages that were skipped, separated by commas, "all" for every one. `hint` is the level of a hint
     for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Before there is a
-    result, the page asks again later, the more heads are ahead, up to ASKS_AT_MOST_MS; without script, the browser does
-    every two seconds. A run that was cancelled, lost or failed has a sentence. Once there is a result, a browser
-    without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for an unknown key.
+    result, the page asks again after a time that grows with the number of heads ahead, up to ASKS_AT_MOST_MS, and a
+    browser without script after two seconds. A run that was cancelled, lost or failed has a sentence instead. Once
+    there is a result, a browser without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for
+    an unknown key.
     """
     job, skipped, token = find_head_job(services, key), _skipped(skip), request.cookies.get(VISITOR_COOKIE, "")
     if job.ending == "ready":

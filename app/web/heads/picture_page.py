@@ -50,7 +50,9 @@ def show_picture_row(request: Request, services: ServicesDep, key: str, row: int
 
 @router.get("/heads/{key}/numbers.npz")
 def download_head_numbers(services: ServicesDep, key: str) -> Response:
-    """All arrays of the head and its tokens, as an npz file for NumPy to download; 404 for a head without a result."""
+    """The head's arrays and the ids of its tokens, as `save_npz` writes them, to download; 404 for a head without a
+    result.
+    """
     _job, real_head = find_head(services, key)
     file = io.BytesIO()
     save_npz(real_head, file)

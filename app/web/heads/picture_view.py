@@ -281,8 +281,8 @@ def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
 
 
 def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
-    """For each pattern, in the order of PATTERNS: its name, its definition and its SHOWN_BEST best heads, or fewer if
-    fewer have a score.
+    """For each pattern, in the order of PATTERNS: its name, its definition and the SHOWN_BEST heads of the whole model
+    that score best in it, best first; fewer if fewer have a score.
     """
     names, definitions = pattern_names(), pattern_definitions()
     return tuple(

@@ -316,9 +316,7 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
-    """Each line with how many lines before it are equal to it, from 0: ["a", "b", "a"] gives ("a", 0), ("b", 0), ("a",
-    1).
-    """
+    """Each line with the number of equal lines before it: "a", "b" and "a" give ("a", 0), ("b", 0) and ("a", 1)."""
     counted, numbered = dict[str, int](), list[tuple[str, int]]()
     for line in lines:
         before = counted.get(line, 0)

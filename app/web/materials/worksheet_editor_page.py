@@ -227,8 +227,8 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
 
 
 def _stored_worksheet(material: Material) -> Worksheet | None:
-    """The settings of a material as a worksheet; None if a setting is unknown, missing or of the wrong type. Whether
-    its model exists and its values can be used is not checked.
+    """The settings of a material as a worksheet; None if one is unknown or missing, or has a value that this setting
+    cannot have, such as a text that is too long. Whether model, topic and rows fit together is not checked.
     """
     try:
         return WORKSHEETS.validate_python({**material.content, "key": material.key})

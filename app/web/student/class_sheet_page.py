@@ -138,8 +138,8 @@ def _act(
     """Do what a button asks for and store it; then the sheet's form for htmx, else a redirect to the sheet's page.
 
     The redirect's address has the result, or for a hint its level, and the scale unless it is "root", so that a reload
-    shows the same and sends nothing again. A refused action gets the 409 of `raise_refusal`, and 404 an activity with
-    fewer sheets.
+    shows the same and sends nothing again. A refused action gets the 409 of `raise_refusal`; a number without a sheet
+    gives 404.
     """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     outcome, requested = requested.done(action)

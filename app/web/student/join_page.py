@@ -126,7 +126,8 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text.
+    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text,
+    or if too many match.
 
     None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
     leads to the form for the code (404) and counts as a failure of the network; after too many, 429.
@@ -151,8 +152,8 @@ def join_activity(
     A name that is not on the roster becomes a new student; if it resembles one there, only when the form says so. The
     same form sent twice enrols one student. A missing or taken name, or one that several or similar students have,
     shows the form as typed with a question or reason (422); so does a new name after the network has brought too many
-    (429, with Retry-After). An unknown join code leads to the form for the code (404), or after too many from this
-    network to 429.
+    (429, with Retry-After). An unknown join code leads to the form for the code (404) and counts as a failure of the
+    network; after too many, 429.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -256,8 +257,9 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
 
 
 def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
-    """Whether the limit "names" of `limits`, which counts by network and course, allows to show names of the roster to
-    this network once more. If so, this time is counted.
+    """Whether names of the roster may be shown to this network once more; if so, this time is counted.
+
+    How often is the limit "names" of `limits`, which counts by network and course.
     """
     key = f"{network} {course.id}"
     try:

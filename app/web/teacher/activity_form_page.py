@@ -231,8 +231,9 @@ def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: date
     """Raise ActivityFormError if the plan opens again an activity that has closed or is closing, unless the form
     confirms it (`reopens`).
 
-    A closed activity counts only once its answers can be shown: not while auto-submission is still due. A closing one
-    counts if the plan has it waiting or open, unless it was already closing when the form was opened.
+    One that has closed counts if the plan has it in another phase, except with auto-submission due, which closes it at
+    once. One that is closing counts if the plan has it waiting or open, unless it was already closing when the form was
+    opened.
     """
     after, phase = activity.changed(now, plan=plan), activity.phase(now)
     closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
@@ -502,7 +503,7 @@ def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
     """A chosen worksheet as the form shows it, by its definition in `library`: what is typed for it, title, menu of
-    models, default model and tokens, link, remark, and whether an outline gives the line of its bug away.
+    models, default model and tokens, link, remark, and whether its boxes show which line is wrong (`gives_line_away`).
 
     The title is that for the model in `texts`, or the worksheet's if that model is missing or refused. The remark says
     that the sheet is longer than the model's context; it is "" if it is not, or if model or tokens cannot be used.

@@ -65,8 +65,8 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
     The roster and who has extra time are there only if the teacher may edit. The courses to duplicate it to are those
     that the teacher may edit, the activity's first, then the newest; only instructors of this course get them.
-    `telling` has the titles of worksheets whose marks would give away which line is wrong; it is empty if students can
-    check freely. The closing menu says how many students are working on a sheet.
+    `telling` has the titles of worksheets whose boxes show which line is wrong (`gives_line_away`); it is empty if
+    students can check freely. The closing menu says how many students are working on a sheet.
     """
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])

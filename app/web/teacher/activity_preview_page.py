@@ -274,8 +274,9 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
 def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
     """The attempts that the form carries, oldest first, each as its answers by box and whether it was handed in.
 
-    Malformed ones are dropped, and boxes that the sheet lacks; what is no list in JSON gives none. Only the last ones
-    are kept: as many as the policies allow or, if they allow any number, MAX_ATTEMPTS_EXPLAINED.
+    What is no list in JSON gives none, and malformed attempts are dropped. Boxes that the sheet lacks are dropped, and
+    those that an attempt lacks are "". Only the last attempts are kept: as many as the policies allow or, if they allow
+    any number, MAX_ATTEMPTS_EXPLAINED.
     """
     try:
         carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")

@@ -62,8 +62,8 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
     """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log, and
     redirect to its form.
 
-    The form's `course` is the course's id; if that is empty, it is the activity's course. There, the title gets "
-    (copy)". The teacher must be an instructor of both courses, and the one that gets the draft may not be archived:
+    The form's `course` is the course's id; if that is empty, it is the activity's course, where the title gets "(copy)"
+    at its end. The teacher must be an instructor of both courses, and the one that gets the draft may not be archived:
     404, 403 or 409, as from `require_editable_course`. Its worksheets stay as they were frozen.
     """
     store, typed = services.store, form.raw("course")

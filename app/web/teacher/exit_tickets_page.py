@@ -123,10 +123,11 @@ def show_exit_tickets(
 ) -> Response:
     """How often each choice was made, whatever the filter, and one page of the free texts that match it.
 
-    If the activity has closed, its waiting anonymous tickets are mixed first. The question MUDDIEST comes first, then
-    those of the ticket in its order, then questions of earlier revisions. Free texts are grouped by question, equal
-    ones together, starred ones first, then the most frequent. Names are shown only for answers that are stored with a
-    student, never for anonymous ones. Misconceptions are those that students' last attempts show.
+    If the activity has closed, its waiting anonymous tickets are mixed first, unless they are too few. The question
+    MUDDIEST comes first, then the others of the ticket in its order, then questions of earlier revisions. Free texts
+    are grouped by question, equal ones together, starred ones first, then the most frequent. Names are shown only for
+    answers that are stored with a student, never for anonymous ones. Misconceptions are those that students' last
+    attempts show.
     """
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)

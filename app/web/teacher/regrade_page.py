@@ -101,8 +101,8 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
     """The scores that a regrade would change now of the attempts that count, by the students' names, cut to page
     `page`, and earlier regrades.
 
-    It also has the number of all attempts, the number of those that would get other marks even if no counted score
-    changes, and the titles of worksheets that have a newer version. See `show_regrade` for `by`.
+    It also has the number of all attempts, the number of attempts whose marks would change, whether they count or not,
+    and the titles of worksheets that have a newer version. See `show_regrade` for `by`.
     """
     store, activity = services.store, access.activity
     materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)

@@ -223,11 +223,11 @@ def _question_lines(
 
 
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
-    """The students, given by name, in the wanted order: by name, the last attempt's score, or the number of attempts;
-    reversed if `descending`.
+    """The students, who come by name, in the wanted order: by name, the last attempt's score, or the number of
+    attempts, the highest first if `descending`.
 
     Those without an attempt come last either way. Students with an equal score or number keep the order by name.
-    Without a sheet, the order is always by name.
+    Without a sheet, the order is always by name; by name, `descending` means the last name first.
     """
     if wanted.sort == "name" or sheet is None:
         return list(reversed(students)) if wanted.descending else list(students)

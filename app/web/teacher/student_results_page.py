@@ -245,7 +245,7 @@ def _attempt_column(
 
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
-    """A sentence for each mistake in an attempt that makes more than one box wrong but costs one.
+    """A sentence for each mistake in an attempt that makes more than one box wrong but costs only one.
 
     Empty if its stored marks are not what grading gives now, or if its sheet can no longer be made because its model is
     gone.

@@ -96,10 +96,10 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
     """The misconceptions that last attempts still show, the hardest rows, choices and starred texts of exit tickets,
     and open questions.
 
-    The first three kinds of the list and the texts are cut to MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN,
-    MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN; open questions are all there. Starred texts that are hidden are left out.
-    Any text in `answers` adds what students wrote to the open questions. If the activity has closed, its waiting
-    anonymous tickets are mixed first.
+    Only the first MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN of these are
+    shown, but all open questions; starred texts that are hidden are left out. Any text in `answers` adds what students
+    wrote to the open questions. If the activity has closed, its waiting anonymous tickets are mixed first, unless they
+    are too few.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
@@ -140,10 +140,10 @@ def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tu
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """Every row that some student did not have right at the first attempt, the lowest share of right answers first.
+    """Every row that some student did not have right at the first attempt, with its sheet's title and the share, from 0
+    to 1, of students with an attempt who had it right then; the lowest share comes first.
 
-    A row has its sheet's title and the share, from 0 to 1, of the students who attempted the sheet. Rows with equal
-    shares keep the order of the sheets; follow-through does not count as right.
+    Rows with equal shares keep the order of the sheets; follow-through does not count as right.
     """
     rows = [
         HardRow(sheet.title, row, statistics.share_at_first)
