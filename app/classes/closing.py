@@ -170,12 +170,12 @@ class Closing:
 def _graded(
     library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]
 ) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
-    """The drafts that are auto-submitted, with where their attempts belong and the attempts.
+    """The drafts that are auto-submitted, each with the key under which its attempt is stored and the attempt.
 
     Left out are drafts without news, those of sheets that no revision has, and those that `auto_submit` refuses; one
     that cannot be graded is left out and logged. Each is graded by the newest revision that has its sheet, and is late
-    or not by when it was last saved, with the student's extra time. Its client id depends only on the sheet and the
-    last attempt on it, so that submitting it twice adds nothing.
+    or not by when it was last saved, with the student's extra time. The attempt's client id depends only on the sheet
+    and the last attempt on it, so that submitting it twice adds nothing.
     """
     extra = store.activities.extra_times(activity.id)
     sheets = {  # the newest revision that has the sheet, its number there from 1, and the revision's content

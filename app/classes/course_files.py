@@ -102,10 +102,11 @@ class CourseFiles:
         return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
-        """Yield ANSWERS_HEADER, then a row for each box of each attempt that has a mark: what was typed ("" if
-        nothing), the mark.
+        """Yield ANSWERS_HEADER, then one row for each box with a mark of each attempt: what was typed, "" if nothing,
+        and the mark.
 
-        Attempts are those of `_described_attempts`, in that order; each row begins with their columns.
+        Attempts are those of `_described_attempts`, in that order; each row begins with their columns and the box's
+        name.
         """
         yield ANSWERS_HEADER
         for described, attempt in self._described_attempts():

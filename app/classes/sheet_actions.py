@@ -240,10 +240,12 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
 
     The first of these that applies is the result: "not-open", with nothing stored, if the activity accepts nothing;
     "new-rules", only saved, if the rules have changed since the page was made; "empty", only saved, if boxes are empty
-    and the page wants to ask about that; "handed-in". If the last attempt has the same texts in its boxes and was not
-    handed in, or was made by this very request, that attempt is handed in, the former with the present answers to open
-    questions; otherwise a new one is made. With no attempt left, the result is "no-attempts-left" instead: the last
-    attempt is handed in, and only answers to open questions are saved, in it and in the draft.
+    and the page wants to ask about that; else "handed-in" or "no-attempts-left".
+
+    If the last attempt was not handed in and has the same texts in its boxes, it is handed in, with the present answers
+    to open questions; if this very request made it, it is handed in as it is. Otherwise a new attempt is made. If none
+    is left ("no-attempts-left"), the last one is handed in, and only answers to open questions are saved, in it and in
+    the draft.
     """
     if turned_back := _turned_back(work, rules, sent):
         return turned_back

@@ -44,7 +44,7 @@ class OpenQuestionResults:
 def open_questions(
     store: Store, activity: Activity, results: Sequence[SheetResults]
 ) -> tuple[OpenQuestionResults, ...]:
-    """Every open question that these sheets ask, and those of their earlier wording that somebody answered, sheet by
+    """Every open question that these sheets ask, and every one of earlier revisions that somebody answered, sheet by
     sheet.
 
     Each has its sheet's number, its text in the newest revision that asks it, and the answers by student (see

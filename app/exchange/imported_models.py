@@ -98,8 +98,9 @@ def config_to_keep(config: object, depth: int = 0) -> object:
     table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one: those
     within MAX_KEPT_DEPTH others are left out. A config that is no object stays.
 
-    Example: config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}}) # {"d_model": 512,
-    "id2label": 1}
+    Example:
+        config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})
+        # {"d_model": 512, "id2label": 1}
     """
     if isinstance(config, dict):
         labels = config.get("id2label")

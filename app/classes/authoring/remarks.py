@@ -32,12 +32,12 @@ class Remark:
 
 
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
-    """Everything the checker finds on a worksheet with its default model and length: what matters first, else in its
-    order.
+    """Everything the checker finds on a worksheet with its default model and length.
 
-    A remark matters if its author can fix the finding, or should describe it as a misconception. Its sentence has the
-    names of misconceptions, not their keys, and it has at most one proposal; several remarks never make the same one.
-    The library must hold the worksheet's models; it need not hold the worksheet.
+    What matters comes first, and both parts are in the checker's order. A remark matters if its author can fix the
+    finding, or should describe it as a misconception. Its sentence has the names of misconceptions, not their keys, and
+    it has at most one proposal; several remarks never make the same one. The library must hold the worksheet's models;
+    it need not hold the worksheet.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {

@@ -415,11 +415,10 @@ def _is_whole(text: str) -> bool:
 
 
 def _whole(text: str, name: str, example: int) -> int:
-    """The number in a text of digits, without a sign, of at most _MAX_DIGITS; whether it is too large is not checked
-    here.
+    """The number in a text of at most _MAX_DIGITS digits, without a sign.
 
     Raises WorksheetFormError about the field `name` for anything else; the sentence repeats the text, cut, and the
-    example, and for an empty text asks for a number of tokens.
+    example, and for an empty text asks for a number of tokens. Whether the number is too large is not checked here.
     """
     if not _is_whole(text):
         typed = _("“{text}” is not a whole number: write one, such as {example}.")
