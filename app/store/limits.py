@@ -55,7 +55,10 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def limit_postgresql(engine: sa.Engine, name: str) -> None:
-    """Give every new connection of this engine that name, and limits for connecting, statements and answers."""
+    """Give every new connection of this engine that name, and limits for connecting, statements and answers.
+
+    Limits of connecting that the URL has win over ours. A connection that cannot be made raises OperationalError.
+    """
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
@@ -92,8 +95,8 @@ def _set_limits(seconds: float) -> str:
 def without_limits(connection: sa.Connection) -> Iterator[None]:
     """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need.
 
-    What is open on it is committed before; at the end, what is not committed is rolled back and the limits are set
-    again, unless the connection is closed. On SQLite nothing happens.
+    What is open on it is committed before. At the end, also after an exception, what is not committed is rolled back
+    and the limits are set again, unless the connection is closed. On SQLite nothing happens.
     """
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
@@ -117,9 +120,10 @@ class DatabaseGoneError(sqlite3.OperationalError):
 
 
 def watch_sqlite_file(engine: sa.Engine) -> None:
-    """Refuse every connection once the database's file is gone or replaced by another one.
+    """From the engine's first connection on, refuse each use of one once the database's file is gone or replaced.
 
-    SQLite itself would go on writing into the deleted file, or begin with an empty one. Nothing to do in memory.
+    It raises OperationalError with a DatabaseGoneError as `orig`. SQLite itself would go on writing into the deleted
+    file, or begin with an empty one. Does nothing for a database in memory.
     """
     path = engine.url.database
     if not path or path == ":memory:":
@@ -149,7 +153,8 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left.
+    """Raise OperationalError, with a NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES
+    free.
 
     Never for PostgreSQL and for SQLite in memory.
     """
@@ -183,9 +188,9 @@ _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
 def failure_of(error: BaseException) -> Failure | None:
     """What keeps the database from its work; None for an error that is not the database's, but a bug of ours.
 
-    A lost connection, and no free connection or lock in time, are SILENT. A deleted file is GONE; otherwise the code of
-    the error decides, by _FAILURES. A column that does not exist, a second row with a unique key, and whatever is no
-    SQLAlchemyError are None.
+    A lost connection, and no free connection or lock in time, are SILENT; a deleted file is GONE. Otherwise the code of
+    the error decides, by the first of _FAILURES that it begins with. An error of any other code, such as a column that
+    does not exist or a second row with a unique key, is None, and so is whatever is no SQLAlchemyError.
     """
     if isinstance(error, sa.exc.TimeoutError):  # of the pool of connections, or of our lock for SQLite
         return Failure.SILENT
