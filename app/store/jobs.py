@@ -445,8 +445,7 @@ class JobTable(QueryBase):
             self._execute(sa.update(jobs).where(*at_work_there).values(heard_at=self._time(2 * SILENT_AFTER)))
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every stored runner, web processes included, by name, alive or not; those silent for ROW_RETENTION are
-        deleted.
+        """Every stored runner, web processes included, by name, alive or not, until `delete_expired` deletes it.
 
         One is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
         """
@@ -526,7 +525,10 @@ def _job(row: Any) -> Job:
 
 
 def _suits(runner: Runner) -> sa.ColumnElement[bool]:
-    """Whether a runner meets what a job needs; see `unmet_need`. Web processes need only have the job's form."""
+    """An SQL condition on jobs: whether this runner has what the job needs, as in `unmet_need`, apart from its kind.
+
+    Web processes need only have the job's form.
+    """
     is_ours = jobs.c.form == runner.form
     if runner.is_web:
         return is_ours
