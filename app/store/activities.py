@@ -122,7 +122,8 @@ class Activities(QueryBase):
     def by_code(self, typed: str) -> tuple[Activity, Course] | None:
         """The activity with this join code, and its course; None for an unknown code, a draft or an archived course.
 
-        Lower case, spaces and hyphens in the typed code do not matter. Closed activities are found.
+        Lower case, spaces and hyphens in the typed code do not matter. Activities are found before they open and when
+        they are closed. It is read for no student: its `extra_minutes` are 0.
         """
         joinable = (activities.c.state != "draft", courses.c.archived_at.is_(None))
         this = activities.c.join_code == normalised_code(typed)

@@ -311,10 +311,10 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The ZIP archive at `path`, open for reading.
+    """The ZIP archive at `path`, open for reading in a `with` block.
 
-    When opening it or what the caller reads from it fails, raises BackupError: "no-backup" if the file is no ZIP,
-    "damaged" if it is one. A missing file raises OSError.
+    When opening it, or what the block reads from it, fails because of its content, raises BackupError: "no-backup" if
+    the file is no ZIP, "damaged" if it is one. A missing file and other errors of the system raise OSError.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -100,7 +100,11 @@ class Courses(QueryBase):
         return row.practice if row else None
 
     def set_practice(self, course: Course, practice: Mapping[str, Any] | None) -> None:
-        """Set what a course practises; None ends its practice, and deletes its students' records."""
+        """Store what a course practises, unchecked, as JSON; None ends its practice, and deletes its students' practice
+        records.
+
+        Any other value leaves the records as they are.
+        """
         with self.transaction():
             self._execute(sa.update(courses).where(courses.c.id == course.id).values(practice=practice))
             if practice is None:
@@ -108,7 +112,8 @@ class Courses(QueryBase):
                 self._execute(sa.update(students).where(of_course).values(practice_record=None))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
-        """All courses where a teacher is instructor or assistant, the one created last first.
+        """All courses where a teacher is instructor or assistant, newest (by id) first, with their role and number of
+        students.
 
         Archived courses and sample courses are included. Students on the roster count whether they have joined or not.
         """
@@ -128,7 +133,7 @@ class Courses(QueryBase):
         return row.role if row else None
 
     def staff(self, course: Course) -> tuple[StaffMember, ...]:
-        """The staff of a course: instructors first, then assistants, each by name."""
+        """The staff of a course with id, name, e-mail and role: instructors first, then assistants, each by name."""
         query = (
             sa.select(staff.c.teacher_id, teachers.c.name, teachers.c.email, staff.c.role)
             .join(teachers, teachers.c.id == staff.c.teacher_id)
@@ -140,7 +145,8 @@ class Courses(QueryBase):
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
         """Take a teacher off the staff of a course, and return whether that was done.
 
-        False, and nothing changes, if nobody else is an instructor of the course, or if they are not on the staff.
+        False, and nothing changes, if no other teacher is an instructor of the course, even where this one is an
+        assistant, or if they are not on the staff.
         """
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"

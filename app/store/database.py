@@ -89,9 +89,9 @@ def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") ->
 
 
 def _json_text(value: object) -> str:
-    """A value as JSON in few bytes: an escaped emoji would take twelve instead of four.
+    """A value as JSON in few bytes: letters are not escaped, since an escaped emoji would take twelve instead of four.
 
-    A text with half a surrogate pair, which UTF-8 cannot encode, is escaped as a whole.
+    If any text in it has half a surrogate pair, which UTF-8 cannot encode, the whole value is written with escapes.
     """
     text = json.dumps(value, ensure_ascii=False)
     try:
@@ -102,7 +102,12 @@ def _json_text(value: object) -> str:
 
 
 def _measure(engine: sa.Engine, app_meters: Meters) -> None:
-    """Measure each statement, as "read" (SELECT) or "write", and each commit, in `app_meters.database_seconds`."""
+    """Measure how long each statement and each commit of this engine takes, in seconds, in
+    `app_meters.database_seconds`.
+
+    They are labelled "read" (a statement that begins with SELECT), "write" (any other) and "commit". A statement that
+    fails is not measured.
+    """
     began, commit = perf_counter, engine.dialect.do_commit
 
     @sa.event.listens_for(engine, "before_cursor_execute")
@@ -125,10 +130,11 @@ def _measure(engine: sa.Engine, app_meters: Meters) -> None:
 
 @contextmanager
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction in which tables may change: committed at the end, rolled back by an exception.
+    """A connection for a `with` block in which tables may change: committed at the end, rolled back by an exception.
 
     It first waits until no other process is in one, on SQLite for 5 s at most: then it raises OperationalError. On
-    PostgreSQL, statements in it may take any time; SQLite does not enforce foreign keys in it.
+    PostgreSQL, statements in it may take any time; SQLite does not enforce foreign keys in it, and does again
+    afterwards.
     """
     sqlite = engine.dialect.name == "sqlite"
     with transactional(engine).connect() as connection, without_limits(connection):
@@ -185,11 +191,12 @@ def prepare_tables(connection: sa.Connection) -> None:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
+    """Run the missing migrations up to a revision, such as "0001_tables", in the caller's transaction, without a
+    commit.
 
-    Tables of a newer version that this one can work with (`is_newer`) stay as they are. Raises OlderDatabaseError for
-    tables from before the first release, and CommandError where the tables have another revision that this code does
-    not know.
+    An empty database gets all of them. Tables of a newer version that this one can work with (`is_newer`) stay as they
+    are. Raises OlderDatabaseError for tables from before the first release, and CommandError where the tables have
+    another revision that this code does not know.
     """
     current = revision_of(connection) or ""
     if is_before_release(current):
@@ -205,7 +212,11 @@ def revision_of(connection: sa.Connection) -> str | None:
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
-    """How many resume codes and sealed tickets were stored with another key, so that this one cannot read them."""
+    """How many resume codes and sealed tickets together were stored with another key, so that this one cannot read
+    them.
+
+    Those of archived courses count, too.
+    """
     count = 0
     with engine.connect() as connection:
         for column in (students.c.resume_hash, sealed_tickets.c.sealed):
@@ -214,10 +225,12 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
 
 
 def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
-    """Whether a web process with another secret key works with this database now; False for SQLite, where none can.
+    """Whether a web process with another secret key is connected to this database now; False for SQLite, where none can
+    be.
 
-    PostgreSQL knows by the names of connections, so that nothing is left of a process that has ended. One that was idle
-    for a minute does not count: a pool such as PgBouncer keeps it, with its name. No web process is idle for so long.
+    PostgreSQL knows by the names of connections, which contain a mark of the key, so that nothing is left of a process
+    that has ended. One that was idle for a minute does not count: a pool such as PgBouncer keeps it, with its name. No
+    web process is idle for so long.
     """
     if engine.dialect.name == "sqlite":
         return False
@@ -241,7 +254,10 @@ def clock_ahead_s(engine: sa.Engine) -> float:
 
 
 def connections_allowed(engine: sa.Engine) -> int | None:
-    """How many connections a PostgreSQL server allows to users that are not superusers; None for SQLite."""
+    """How many connections a PostgreSQL server allows to ordinary users, other programs' included; None for SQLite.
+
+    That is max_connections less those reserved for superusers and for the role of reserved connections.
+    """
     if engine.dialect.name == "sqlite":
         return None
     reserved = "current_setting('superuser_reserved_connections')::int"
@@ -278,10 +294,10 @@ def _scripts(connection: sa.Connection | None = None) -> Config:
 
 
 def make_private(folder: Path) -> None:
-    """Let nobody but their owner read or write a folder and all files and folders in it; links are not followed.
+    """Take every right from group and others on a folder and all files and folders in it; links are not followed.
 
-    The folder is created if it is missing. What cannot be changed, such as other users' files, stays as it is. Raises
-    OSError if the folder cannot be created.
+    The owner's rights stay as they are. The folder is created if it is missing. What cannot be changed, such as other
+    users' files, is left alone. Raises OSError if the folder cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for inside, _folders, files in os.walk(folder):
@@ -293,9 +309,10 @@ def make_private(folder: Path) -> None:
 
 
 def _make_file(url: str) -> None:
-    """Create the folder and the file of an SQLite database if they are missing, for their owner alone.
+    """Create the folder and the empty file of an SQLite database if they are missing, for their owner alone.
 
-    SQLite gives the write-ahead log the mode of the file. Does nothing for SQLite in memory and other databases.
+    What exists keeps its mode. SQLite gives the write-ahead log the mode of the file. Does nothing for SQLite in memory
+    and other databases. Raises OSError.
     """
     database = make_url(url)
     if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":

@@ -72,9 +72,10 @@ class ExitTickets(QueryBase):
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:
         """Store a student's answers by question as their exit ticket, durable once this returns; whether that was done.
 
-        False, and nothing changes, if they have already handed one in or never opened the activity. That the student
-        handed in a ticket is stored with their attendance. Answers with the name get ids made from `client_id`;
-        anonymous ones are sealed, and become answers once MIXED_FROM tickets wait, or by `mix_closed` after the
+        False, and nothing changes, if they have already handed one in or never opened the activity. Times are not
+        checked. That the student handed in a ticket is stored with their attendance. Answers with the name are shown at
+        once, under ids made from `client_id`. Anonymous ones are sealed without the student, and become answers in
+        groups: as soon as MIXED_FROM tickets wait, all but MIN_MIXED of them do, and the rest by `mix_closed` after the
         activity has closed.
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
@@ -94,9 +95,9 @@ class ExitTickets(QueryBase):
         return True
 
     def held(self, activity_id: int) -> HeldTickets:
-        """The anonymous tickets that are not shown yet, counted: sealed with this key, and with another ("locked").
+        """How many anonymous tickets are not shown yet: sealed with this key ("waiting"), and with another ("locked").
 
-        Also whether anonymous answers are shown already.
+        Also whether anonymous answers of the activity are shown already.
         """
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
         counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
@@ -111,12 +112,12 @@ class ExitTickets(QueryBase):
         return int(self._fetch_one(query.where(activities.c.course_id == course.id)).all)
 
     def mix_closed(self, activity: Activity) -> None:
-        """Turn the anonymous tickets that wait into answers, if the activity is closed.
+        """Turn the anonymous tickets that wait into answers, if the activity is closed; otherwise do nothing.
 
         Earlier anonymous answers are written again among them, with new ids, so that nothing tells one group from
-        another; they keep their marks. If there are earlier answers and fewer than MIN_MIXED tickets have come since
-        the activity was opened again, these go on waiting: whoever has read the earlier ones knows which are new, and
-        who has handed in since. A database error is logged, and they wait, too.
+        another; they keep their marks. If there are earlier answers and fewer than MIN_MIXED tickets wait, such as
+        those that came after it was opened again, these go on waiting: whoever has read the earlier ones would know
+        which are new. Without earlier answers, any number is shown. A database error is logged, and they wait, too.
         """
         if activity.phase(self.now()) != "closed":
             return
@@ -128,11 +129,12 @@ class ExitTickets(QueryBase):
                 log.warning("exit tickets: %s", type(error).__name__)
 
     def _mix(self, activity_id: int, leave: int) -> None:
-        """Replace sealed tickets of an activity by their answers in random order; `leave` random ones stay sealed.
+        """Replace all sealed tickets of an activity but `leave` random ones by their answers, in random order, with new
+        ids.
 
-        If `leave` is 0, all anonymous answers are written again with them. Fewer than MIN_MIXED are mixed only if it is
-        0 and there are no earlier answers. One transaction, so that a ticket is either sealed or open, whenever the
-        process is killed.
+        If `leave` is 0, all anonymous answers are written again with them. Nothing happens to fewer than MIN_MIXED
+        tickets, unless `leave` is 0 and there are no earlier answers. Tickets of another key stay. One transaction, so
+        that a ticket is either sealed or open, whenever the process is killed.
         """
         with self.transaction() as connection:
             # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.
@@ -153,7 +155,9 @@ class ExitTickets(QueryBase):
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:
-        """The answers of the sealed tickets of an activity, by id; those that another key has sealed are left out."""
+        """The answers of the sealed tickets of an activity, by the ticket's id; those that cannot be unsealed, since
+        another key has sealed them or they are damaged, are left out.
+        """
         query = sa.select(sealed_tickets.c.id, sealed_tickets.c.sealed)
         tickets = dict[str, Answers]()
         for row in connection.execute(query.where(sealed_tickets.c.activity_id == activity_id)):

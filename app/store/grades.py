@@ -75,9 +75,11 @@ class Grades(QueryBase):
     """Queries on the points of a course."""
 
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order.
+        """The last attempt (highest id) of every student, or of this one, on every sheet key of these activities, in no
+        order.
 
-        It is the last whether it was handed in or not. A worksheet that was revised has a sheet key for each version.
+        It is the last whether it was handed in, auto-submitted, late or none of these. A worksheet that was revised has
+        a sheet key for each version of its questions. No `activity_ids` give nothing.
         """
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
@@ -88,7 +90,9 @@ class Grades(QueryBase):
         return [AttemptScore._make(row) for row in self._fetch_all(last)]
 
     def attempted_sheets(self, activity_id: int) -> list[AttemptedSheet]:
-        """The sheet keys of an activity that have attempts, in the order of their first attempt."""
+        """Each sheet key of an activity that has attempts, with revision and sheet number of its first attempt, in the
+        order of these attempts.
+        """
         first = sa.select(sa.func.min(attempts.c.id)).where(attempts.c.activity_id == activity_id)
         first = first.group_by(attempts.c.sheet_key)
         query = sa.select(*(attempts.c[name] for name in AttemptedSheet._fields))
@@ -96,7 +100,7 @@ class Grades(QueryBase):
         return [AttemptedSheet._make(row) for row in rows]
 
     def participants(self, activity_id: int) -> set[int]:
-        """The ids of the students who came to an activity or made an attempt."""
+        """The ids of the students who opened an activity or have an attempt in it; a draft alone does not count."""
         came, tried = (
             sa.select(table.c.student_id).where(table.c.activity_id == activity_id) for table in (attendance, attempts)
         )
@@ -108,9 +112,9 @@ class Grades(QueryBase):
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
-        """The newest change of each student, or of this one, in each of these activities, unless that is "undone".
+        """The newest grade change of each student, or of this one, in each of these activities, by id.
 
-        Those that were made first come first.
+        If the newest is "undone", the student has none there, whatever changes came before.
         """
         newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
         if student_id is not None:

@@ -100,7 +100,10 @@ class JobTable(QueryBase):
         ).where(*own)
 
         def within(connection: sa.Connection) -> Job:
-            """Under the lock of the queue, check the limits, call `along`, insert the job, and return it."""
+            """Under the lock of the queue, check the limits, call `along`, insert the job, and return it.
+
+            It is started if it may be at once; else runners are told. Raises JobRefusedError, before `along` is called.
+            """
             self._lock_queue(connection, kind)
             total, visitors, waiting, at_work = connection.execute(of_all).one()
             mine, hourly, own_turn, turn = connection.execute(of_client).one()
@@ -128,7 +131,11 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def find(self, key: str) -> Job | None:
-        """A job with its place; None for an unknown key, and for a job that was deleted."""
+        """A job with its place, whether it waits, is at work or has ended; None for an unknown key, and one that was
+        deleted.
+
+        Who may see it is for the caller to check.
+        """
         if "\0" in key:  # no key has it, and PostgreSQL refuses the query
             return None
         row = self._fetch_one(self._find, job_key=key)
@@ -178,7 +185,11 @@ class JobTable(QueryBase):
         lost = {"ending": "lost", "is_working": False, "heard_at": self._time()}
 
         def within(connection: sa.Connection) -> Claimed | None:
-            """Under the lock of the queue, start the first job, after storing of those before it that they are lost."""
+            """Start the first job that the runner can do, and return it with its arguments; None if there is none or no
+            place.
+
+            Silent jobs before it that have been started MAX_ATTEMPTS times are lost. All under the lock of the queue.
+            """
             self._lock_queue(connection, kind)
             while row := connection.execute(first).one_or_none():
                 if row.is_working and row.attempt >= MAX_ATTEMPTS:
@@ -230,13 +241,12 @@ class JobTable(QueryBase):
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a visitor's job at work on a runner is to stop, so that the runner can do a member's job of its kind.
+        """Whether a member's job of the kind of `job` that the runner can do waits, and was queued over GIVES_WAY_AFTER
+        ago.
 
-        As many stop as there are members' jobs that the runner can do and that were queued over GIVES_WAY_AFTER ago:
-        those with the highest ids. Jobs on other runners don't count.
+        Whose `job` is, is for the caller to check. A member's job whose runner fell silent does not count as waiting.
         """
-        count = sa.select(sa.func.count())
-        waiting = count.where(
+        waits = sa.exists().where(
             jobs.c.kind == job.kind,
             _OPEN,
             jobs.c.is_member,
@@ -272,10 +282,12 @@ class JobTable(QueryBase):
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """Store all but the last piece of a result, each in a transaction of its own; in one more, the rest or what a
-        function stores, the ending, and one job more for its runner.
+        """End a job, and store its result: bytes in pieces of PIECE_BYTES, or what a function stores.
 
-        Whenever the job is found to have ended or to have been started again, nothing more is stored.
+        All pieces but the last have a transaction each. One more stores the last, calls the function, and stores the
+        ending, the problem, cut after MAX_PROBLEM characters, and the reason; it also counts one job more for its
+        runner. Whenever the job is found to have ended or to have been started again, nothing more is stored, and
+        nothing is raised.
         """
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
@@ -288,7 +300,10 @@ class JobTable(QueryBase):
         done_by = sa.update(runners).where(runners.c.name == job.runner)
 
         def within(_connection: sa.Connection) -> None:
-            """Store the ending, then the rest of the result; nothing, if the job is not at work by this start."""
+            """Store the ending, then the last piece or what the function stores, and count the job for its runner.
+
+            Nothing is stored if the job is no longer at work by this start.
+            """
             if not self._update(job, heard_at=self._time(), **ended):
                 return
             if rest:
@@ -319,16 +334,21 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def cancel(self, job: Job) -> bool:
-        """End a job that waits or is at work, which its process then notices; False for one that has ended already.
+        """End a job that waits or is at work as "cancelled"; False, and nothing changes, for one that has ended
+        already.
 
-        If it was never started, or was put back, its client's later jobs of that kind move up by a turn.
+        Its process notices at its next sign of life. If the job was never started, or was put back or retried since,
+        its client's later jobs of that kind move up by a turn.
         """
         end = sa.update(jobs).where(jobs.c.id == job.id, _OPEN).returning(jobs.c.turn, jobs.c.started_at)
         end = end.values(ending="cancelled", is_working=False, heard_at=self._time())
         own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
 
         def within(connection: sa.Connection) -> bool:
-            """End the job under the lock of the queue; of one never started, move its client's later jobs up."""
+            """End the job under the lock of the queue; return whether it had not ended yet.
+
+            Of one without a start (never started, put back or retried), the client's later jobs move up by a turn.
+            """
             self._lock_queue(connection, job.kind)
             row = connection.execute(end).one_or_none()
             if row and row.started_at is None:
@@ -341,9 +361,10 @@ class JobTable(QueryBase):
     def retry(self, job: Job) -> bool:
         """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it.
 
-        False, and nothing changes, for any other job, and for one that was deleted or ended more than JOB_RETENTION
-        ago. Its earlier starts count: if its runner falls silent and it has been started MAX_ATTEMPTS times, it is lost
-        at once. The sentence that a run has failed with is deleted, too.
+        It counts as created now. False, and nothing changes, for any other job, and for one that was deleted or ended
+        more than JOB_RETENTION ago. Limits of the queue are not checked. Its earlier starts count: if its runner falls
+        silent and it has been started MAX_ATTEMPTS times, it is lost at once. If it made a run, the sentence that the
+        run failed with is deleted.
         """
         failed = (jobs.c.ending.in_(("failed", "lost")), jobs.c.heard_at >= self._time(JOB_RETENTION))
         again = {"ending": None, "problem": "", "reason": "", "done": 0, "started_at": None, "runner": "",
@@ -402,9 +423,10 @@ class JobTable(QueryBase):
     # Runners
 
     def sign_on(self, runner: Runner) -> None:
-        """Store what a runner is, with a sign of life; if a runner with this name is stored, it is replaced.
+        """Store what a runner is, with a sign of life now; what is stored under its name is overwritten.
 
-        When that one started and how many jobs it has done stay as they are until `sign_off`.
+        Only its start and the number of jobs it has done stay from the first call on, until `sign_off`; `runner`'s own
+        values of these are ignored.
         """
         said = {"is_web": runner.is_web, "kinds": list(runner.kinds), "device": runner.device,
                 "device_name": runner.device_name, "memory_bytes": runner.memory_bytes,
@@ -415,16 +437,20 @@ class JobTable(QueryBase):
         self._execute(insert.on_conflict_do_update(index_elements=[runners.c.name], set_=said))
 
     def sign_off(self, name: str) -> None:
-        """Delete a runner; jobs at work there count as silent, so that they start again at once."""
+        """Delete the runner with this name; jobs at work there count as silent, so that the next runner that looks
+        starts them.
+
+        Nothing happens if there is no such runner or job.
+        """
         at_work_there = (_OPEN, jobs.c.is_working, jobs.c.runner == name)
         with self.transaction():
             self._execute(sa.delete(runners).where(runners.c.name == name))
             self._execute(sa.update(jobs).where(*at_work_there).values(heard_at=self._time(2 * SILENT_AFTER)))
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every stored runner by name, alive or not; `delete_expired` deletes those that were silent for a day.
+        """Every stored runner, web processes included, by name, alive or not, until `delete_expired` deletes it.
 
-        It is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
+        One is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
         """
         alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
         is_alive = (runners.c.heard_at >= alive_after).label("is_alive")
@@ -453,10 +479,12 @@ class JobTable(QueryBase):
         return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
 
     def _build_found(self) -> sa.Select[Any]:
-        """A query of all jobs, ended or not, in the form of `_job`, with what only the queue knows: see `Job`.
+        """A query of all jobs, ended or not, for `_job`: the columns shown, "is_working", "before", "is_stalled" and
+        "is_overdue".
 
         A job that waits has before it those of its kind that are at work, or would be started first: members' before
-        visitors', then by turn, then by id. It is stalled if no other job of its kind is at work.
+        visitors', then by turn, then by id; any other has 0. It is stalled if it waits and no other job of its kind is
+        at work, and overdue if it waits and was queued over OVERDUE_AFTER ago. A job whose runner fell silent waits.
         """
         waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
         rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
@@ -484,8 +512,8 @@ class JobTable(QueryBase):
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
     def _without_content(self) -> dict[str, Any]:
-        """The columns of a job without what was typed, which a problem may quote, and with a random key in place of its
-        own, by which nobody finds it.
+        """The values with which a job is forgotten: empty "about", "arguments" and "problem" (which may quote what was
+        typed), and as "key" a random one that begins with _FORGOTTEN, by which nobody finds it.
         """
         sqlite, postgresql = (
             sa.func.hex(sa.func.randomblob(16)),
@@ -500,7 +528,10 @@ def _job(row: Any) -> Job:
 
 
 def _suits(runner: Runner) -> sa.ColumnElement[bool]:
-    """Whether a runner meets what a job needs; see `unmet_need`. Web processes need only have the job's form."""
+    """An SQL condition on jobs: whether this runner has what the job needs, as in `unmet_need`, apart from its kind.
+
+    Web processes need only have the job's form.
+    """
     is_ours = jobs.c.form == runner.form
     if runner.is_web:
         return is_ours

@@ -41,7 +41,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     answer_limit_s: float | None = ANSWER_LIMIT_S
 
     def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
-        """Wait for an answer of the server, for `timeout` or, if that is None, for `answer_limit_s`.
+        """Wait for an answer of the server, for `timeout` seconds or, if that is None, for `answer_limit_s`.
 
         In the latter case, an OperationalError that the server has not sent, such as when the time runs out, closes the
         connection. Every error is passed on.
@@ -55,13 +55,18 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def limit_postgresql(engine: sa.Engine, name: str) -> None:
-    """Give every new connection of this engine that name, and limits for connecting, statements and answers."""
+    """Give every new connection of this engine that name, and limits for connecting, statements and answers.
+
+    Limits of connecting in the URL win over ours; a name in it does not. A connection that cannot be made raises
+    OperationalError.
+    """
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        """Connect with _PARAMETERS, unless the URL has others, and set the limits of `_set_limits` on the server.
+        """Connect with _PARAMETERS, unless the URL has others, and the name, and set the limits of `_set_limits` on the
+        server.
 
-        Raises OperationalError if the server cannot be reached, after collecting garbage.
+        Raises psycopg's OperationalError, after collecting garbage, if the server cannot be reached or refuses.
         """
         settings = {**_PARAMETERS, **parameters, "application_name": name}
         try:
@@ -92,8 +97,8 @@ def _set_limits(seconds: float) -> str:
 def without_limits(connection: sa.Connection) -> Iterator[None]:
     """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need.
 
-    What is open on it is committed before; at the end, what is not committed is rolled back and the limits are set
-    again, unless the connection is closed. On SQLite nothing happens.
+    What is open on it is committed before. At the end, also after an exception, what is not committed is rolled back
+    and the limits are set again, unless the connection is closed. On SQLite nothing happens.
     """
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
@@ -117,9 +122,10 @@ class DatabaseGoneError(sqlite3.OperationalError):
 
 
 def watch_sqlite_file(engine: sa.Engine) -> None:
-    """Refuse every connection once the database's file is gone or replaced by another one.
+    """From the engine's first connection on, refuse each use of one once the database's file is gone or replaced.
 
-    SQLite itself would go on writing into the deleted file, or begin with an empty one. Nothing to do in memory.
+    It raises OperationalError with a DatabaseGoneError as `orig`. SQLite itself would go on writing into the deleted
+    file, or begin with an empty one. Does nothing for a database in memory.
     """
     path = engine.url.database
     if not path or path == ":memory:":
@@ -133,7 +139,9 @@ def watch_sqlite_file(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "checkout")
     def _check_file(_connection: Any, _record: Any, _proxy: Any) -> None:
-        """Raise OperationalError, with DatabaseGoneError as its cause in `orig`, if the path leads to another file."""
+        """Raise OperationalError, with a DatabaseGoneError as `orig`, if nothing is at the path, or another file than
+        when the engine's first connection was made.
+        """
         try:
             gone = os.stat(path).st_ino not in opened
         except OSError:
@@ -149,7 +157,8 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError if the disk of an SQLite file has less than ROOM_NEEDED_BYTES left.
+    """Raise OperationalError, with a NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES
+    free.
 
     Never for PostgreSQL and for SQLite in memory.
     """
@@ -183,9 +192,9 @@ _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
 def failure_of(error: BaseException) -> Failure | None:
     """What keeps the database from its work; None for an error that is not the database's, but a bug of ours.
 
-    A lost connection, and no free connection or lock in time, are SILENT. A deleted file is GONE; otherwise the code of
-    the error decides, by _FAILURES. A column that does not exist, a second row with a unique key, and whatever is no
-    SQLAlchemyError are None.
+    A lost connection, and no free connection or lock in time, are SILENT; a deleted file is GONE. Otherwise the code of
+    the error decides, by the first of _FAILURES that it begins with. An error of any other code, such as a column that
+    does not exist or a second row with a unique key, is None, and so is whatever is no SQLAlchemyError.
     """
     if isinstance(error, sa.exc.TimeoutError):  # of the pool of connections, or of our lock for SQLite
         return Failure.SILENT
@@ -214,9 +223,10 @@ def is_orphan(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated_failure() -> Iterator[None]:
-    """Go on after this `with` if the database could not do its work (`failure_of`); every other error is raised.
+    """Go on after this `with` if the database could not do its work (`failure_of`), without a log entry.
 
-    It is for what a page can do without, such as noting that somebody was there.
+    What followed in the `with` is skipped; every other error is raised. It is for what a page can do without, such as
+    noting that somebody was there.
     """
     try:
         yield
@@ -243,7 +253,7 @@ class HealthCheck:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _newest(self) -> Future[None]:
-        """The check that is running, or began within HEALTH_TTL_S; otherwise a new one."""
+        """The check that is running, however long, or that was asked for within HEALTH_TTL_S; otherwise a new one."""
         with self._lock:
             at = time.monotonic()
             if not self._asked_at or (self._running.done() and at - self._asked_at > HEALTH_TTL_S):
@@ -252,9 +262,10 @@ class HealthCheck:
 
 
 def insist(store: Callable[[], object]) -> None:
-    """Call `store`, and again after each pause of STORED_AGAIN_AFTER_S while the database cannot do its work.
+    """Call `store` until it succeeds, with the pauses of STORED_AGAIN_AFTER_S, while the database cannot do its work.
 
-    For what nobody would send again. Any other error is raised at once, a failure of the database after the last pause.
+    For what nobody would send again: it blocks for half a minute or longer, and `store` must bear being called again.
+    Any other error is raised at once, a failure of the database after the last pause.
     """
     for pause_s in (*STORED_AGAIN_AFTER_S, None):
         try:

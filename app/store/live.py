@@ -61,7 +61,11 @@ class Live(QueryBase):
         return {(row.student_id, row.sheet_key): row.version for row in rows}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
-        """The drafts of these students on every sheet of an activity; sheets without one are left out."""
+        """The drafts of these students in an activity, by student id and sheet key; sheets without a draft are left
+        out.
+
+        Drafts under sheet keys of earlier revisions are among them.
+        """
         found = dict[StudentSheetKey, Draft]()
         query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *DRAFT_COLUMNS)
         for some in batches(sorted(student_ids), MAX_VALUES):
@@ -71,7 +75,9 @@ class Live(QueryBase):
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """By student and sheet, the newest attempt's id, and whether any was handed in by them or auto-submitted."""
+        """By student id and sheet key, the newest attempt's id, and whether any attempt on the sheet was handed in by
+        the student, and any auto-submitted. Sheets without attempts are left out.
+        """
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)
         auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))
@@ -89,7 +95,9 @@ class Live(QueryBase):
         }
 
     def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
-        """The marks, misconceptions and answers of these attempts by id; ids that do not exist are left out."""
+        """By attempt id, the kind of mark by blank, the keys of misconceptions, and the answers; unknown ids are left
+        out.
+        """
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):
             columns = (attempts.c.id, attempts.c.marks, attempts.c.misconceptions, attempts.c.answers)

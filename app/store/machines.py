@@ -75,7 +75,10 @@ class Machines(QueryBase):
         return at
 
     def queues(self) -> dict[str, KindQueue]:
-        """The queue of each kind with jobs that wait or are at work, by kind; other kinds are left out."""
+        """By kind, how many jobs wait and are at work, and when the oldest that waits was queued (None if none waits).
+
+        Kinds with neither are left out. A job whose runner fell silent counts as at work here.
+        """
         count, waits = sa.func.count(), ~jobs.c.is_working
         numbers = sa.select(
             jobs.c.kind,
@@ -96,9 +99,10 @@ class Machines(QueryBase):
         return self._records(_OPEN, order, limit)
 
     def slowest(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs that are ready, the one that took longest from its newest start to its end first; `limit` at most.
+        """The `limit` jobs that took longest from their newest start to their end, the longest first.
 
-        Of jobs that took equally long, the first queued comes first.
+        Only jobs that ended "ready" count, of all kinds, while their rows are kept. Of jobs that took equally long, the
+        first queued comes first.
         """
         seconds = sa.func.julianday if self.engine.dialect.name == "sqlite" else lambda at: sa.extract("epoch", at)
         took = seconds(jobs.c.heard_at) - seconds(jobs.c.started_at)

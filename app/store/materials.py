@@ -82,7 +82,11 @@ class Materials(QueryBase):
     def add(
         self, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, content: Mapping[str, Any]
     ) -> Material:
-        """Add a material of `owner`, with these settings as version 1, saved by `teacher`; return it."""
+        """Add a material of `owner`, with these settings as version 1, saved by `teacher`, and return it; nothing is
+        checked.
+
+        Its title, topic and model are copied from the settings, cut to what their columns hold.
+        """
         owned = {"course_id": owner.id} if isinstance(owner, Course) else {"teacher_id": owner.id}
         row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": self.now()}
         with self.transaction() as connection:
@@ -91,10 +95,12 @@ class Materials(QueryBase):
             return self._found(material_id)
 
     def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
-        """Save settings that were changed from the version `based_on` as the newest version, in one transaction.
+        """Save settings that were changed from the version `based_on` as the newest version, numbered one higher.
 
-        If the newest version has these settings already, nothing is written, and `is_stored` is True. Otherwise nothing
-        is written, and it is False, if the newest version is not `based_on`, or the material was removed.
+        Returns the material as it is stored then, and whether it has these settings. If the newest version has them
+        already, nothing is written, and `is_stored` is True, whatever `based_on` is, even if the material was removed.
+        Otherwise nothing is written, and it is False, if the newest version is not `based_on`, or the material was
+        removed. The content is not checked. Older versions stay.
         """
         this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
         # One statement decides: of two servers that save at once, the second finds another number.
@@ -154,9 +160,11 @@ class Materials(QueryBase):
         return self._all(sa.or_(materials.c.course_id.in_(taught), materials.c.teacher_id == teacher.id))
 
     def removed(self, teacher: Teacher) -> tuple[Material, ...]:
-        """What can be put back by a teacher: removed from their own, or from courses that they may change.
+        """The removed materials that a teacher can put back, by title: their own, and those of courses that they may
+        change.
 
-        They are an instructor of these, and none of them is archived.
+        They are an instructor of these, not only an assistant, and none of them is archived. Materials that
+        housekeeping has deleted are gone.
         """
         is_led = (staff.c.teacher_id == teacher.id, staff.c.role == "instructor", courses.c.archived_at.is_(None))
         led = sa.select(staff.c.course_id).join(courses, courses.c.id == staff.c.course_id).where(*is_led)
@@ -194,7 +202,10 @@ class Materials(QueryBase):
     def _add_version(
         self, connection: sa.Connection, material_id: int, number: int, teacher: Teacher, content: Mapping[str, Any]
     ) -> None:
-        """Store a version as saved now by a teacher, and which imported models (not the library's) it names."""
+        """Store a version as saved now by a teacher, and which imported models (not the library's) its content names.
+
+        The material's own row is left as it is.
+        """
         row = {"material_id": material_id, "number": number}
         rest = {"content": dict(content), "teacher_id": teacher.id, "at": self.now()}
         connection.execute(sa.insert(material_versions).values(row | rest))
@@ -213,7 +224,9 @@ class Materials(QueryBase):
         return from_row(Material, row) if row else None
 
     def _all(self, condition: sa.ColumnElement[bool], *, removed: bool = False) -> tuple[Material, ...]:
-        """The materials that meet the condition, by title: the removed ones if `removed`, else the others."""
+        """The materials that meet the condition, by title as names are sorted, then by id: only the removed ones if
+        `removed`, else only the others.
+        """
         is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
         rows = self._fetch_all(_newest_versions().where(condition, is_listed))
         listed = [from_row(Material, row) for row in rows]

@@ -110,10 +110,10 @@ class People(QueryBase):
         return token
 
     def add_mailed_link(self, teacher: Teacher) -> str | None:
-        """Add a "reset" link for a teacher that expires after an hour, and return its token.
+        """Add a "reset" link for a teacher that expires after MAILED_LINK_LIFETIME (an hour), and return its token.
 
-        None, and nothing is added, if MAX_MAILED_LINKS of theirs, used or not, expire within the next hour. Anybody may
-        ask for such a link, so it leaves the teacher's other links valid.
+        None, and nothing is added, if MAX_MAILED_LINKS "reset" links of theirs, used or not, expire within that time.
+        Anybody may ask for such a link, so it leaves the teacher's other links valid. No mail is sent here.
         """
         token, expires_at = secrets.token_urlsafe(32), self.now() + MAILED_LINK_LIFETIME
         values = {"kind": "reset", "token_hash": hash_secret(token), "email": teacher.email, "expires_at": expires_at}
@@ -145,11 +145,11 @@ class People(QueryBase):
     ) -> Teacher | None:
         """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used.
 
-        The teacher is the one with that e-mail address; if there is none, one is added, with the name. A "setup" link
-        makes them an operator. A password hash, if given, is stored with the name (unless that is empty): then all
-        their sessions end, and their other "reset" links and every "setup" link are void. A link with a course puts
-        them on its staff, as an assistant if it has no role; whoever is an instructor there stays one. Whether the link
-        has expired is not checked again.
+        The teacher is the one with that e-mail address in lower case; if there is none, one is added, with the name. A
+        "setup" link makes them an operator. A password hash, if given, is stored with the name (unless that is empty):
+        then all their sessions end, and their other "reset" links and every "setup" link are void. A link with a course
+        puts them on its staff, as an assistant if it has no role; whoever is an instructor there stays one. Whether the
+        link has expired, and whether it is for this address, is not checked here.
         """
         with self.transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
@@ -195,7 +195,11 @@ class People(QueryBase):
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Store a session and return the token for the teacher's cookie."""
+        """Store a session of a teacher that begins now, and return its random token for the cookie; only a hash is
+        stored.
+
+        Other sessions of the teacher stay open. No password is checked here.
+        """
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
         self._execute(sa.insert(sessions).values(row))
@@ -204,8 +208,9 @@ class People(QueryBase):
     def find_session(self, token: str) -> Teacher | None:
         """The teacher who is signed in with this token; stores, once in SEEN_INTERVAL, that the session is in use.
 
-        None if there is no such session, or if it has ended, was not used for MAX_SESSION_IDLE, is older than
-        MAX_SESSION_AGE, or was last used more than MAX_SESSION_IDLE in the future, by a clock that was wrong.
+        If the database cannot store that, as on a full disk, nothing is raised. None if there is no such session, or if
+        it has ended, was not used for MAX_SESSION_IDLE, is older than MAX_SESSION_AGE, or was last used more than
+        MAX_SESSION_IDLE in the future, by a clock that was wrong.
         """
         at = self.now()
         query = (

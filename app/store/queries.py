@@ -70,7 +70,9 @@ class WriteLock:
         self._lock.release()
 
     def close(self) -> None:
-        """Let go of the file; the next write opens it again."""
+        """Close the file, once no thread of this process holds the lock; the lock still works, and opens the file
+        again.
+        """
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
@@ -81,9 +83,10 @@ class WriteLock:
             os.close(self._file)
 
     def _try_file(self) -> bool:
-        """Take the lock on the file if it is free, and return whether it was.
+        """Take the lock on the file if it is free, and return whether it was; never waits.
 
-        True, too, for a database in memory, and from the first time on that the file cannot be opened or locked.
+        True, too, for a database in memory, and from the first time on that the file cannot be opened or locked: then
+        only the threads of this process exclude one another.
         """
         if not self._path:
             return True
