@@ -62,9 +62,10 @@ class _Equation:
     number: Callable[[Sequence[int]], int | None]
 
     def solved(self, numbers: Sequence[int], at: int, right: int, result: int) -> int | None:
-        """The number at one place among `numbers` for which the equation gives `result`; None if there is none.
+        """The number at place `at` of `numbers` for which the equation gives `result`; None if no number ≥ 0 does.
 
-        Equations are linear in each number, apart from rounding, so that two points near the right one are enough.
+        The number that is there is ignored. Equations are linear in each number, apart from rounding: the solution is
+        found from two points near the `right` number, and it or a neighbour of it must give `result` exactly.
         """
 
         def worked_out(number: int) -> int | None:
@@ -302,9 +303,9 @@ class _Sheet:
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
-        """The numbers that a misconception gives, in these fields or, with None, in all.
+        """The wrong numbers that a misconception predicts, for boxes with one of these fields, or with None for all.
 
-        Boxes in which another wrong number is typed are left out.
+        A box in which another wrong number is typed is left out; one that is right, empty or as predicted is not.
         """
         typed_otherwise = {blank for blank, _number in self.wrong.items() - held.wrong_answers.items()}
         return [
@@ -381,7 +382,10 @@ class _Sheet:
         return tuple(kept)
 
     def _without_following(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers without those that follow from the rest and the `free` ones, left out from the last on."""
+        """The given numbers without those that follow from the others and the `free` ones.
+
+        The last such number is left out first, and each later one only if it still follows from what is left.
+        """
         kept = given
         for each in self._following(given, (*given, *free), silent):
             others = [other for other in kept if other is not each]
@@ -390,7 +394,11 @@ class _Sheet:
         return kept
 
     def _following(self, given: Iterable[_Given], sources: Iterable[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers that equations make of the sources, the last first; none with a `silent` box among them."""
+        """The given numbers that equations make of the sources, from the last to the first.
+
+        Sides and all else that no equation results in are left out, and so are numbers with a `silent` box among
+        theirs.
+        """
         results = _results(self.problem)
         possible = [each for each in given if each.quantity in results and silent.isdisjoint(each.boxes)]
         worked_out = self.led_to(sources) if possible else {}
@@ -415,10 +423,10 @@ class _Sheet:
         return []
 
     def _sources(self, given: _Given) -> Iterator[_Given]:
-        """The wrong numbers from which an equation gives the given count; the other numbers in it are right, or as
-        typed.
+        """Yield the wrong numbers from which an equation could have made a given wrong count.
 
-        None for a side: only a count comes from a number that others come from, too.
+        Only one number of the equation is taken to be wrong: the others are right, or, in a second try, as typed.
+        Yields nothing for a side: only a count comes from a number that others come from, too.
         """
         right = _right_numbers(self.problem)
         for equation in _equations(self.problem):
@@ -497,8 +505,10 @@ def _meant(blank: Blank, transposing: Expectation) -> Blank:
 
 
 def _move_one(transposing: Expectation, groups: Sequence[list[Blank]], to: int) -> None:
-    """Give the empty group at `to` a box that the expectation moves, from the first group that has such a box and
-    others; if there is none, nothing.
+    """Move one box that `transposing` moves into the empty group at `to`, so that it isn't left without a box.
+
+    It is the last such box of the first group that has one and at least one other box. If there is no such group,
+    nothing changes. Groups are changed in place.
     """
     for group in groups:
         moved = [blank for blank in group if _meant(blank, transposing) != blank]

@@ -40,10 +40,10 @@ class MarkedPaper:
 
 
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
-    """Every line that is not blank, marked, in order; raises AnswersError about the first that cannot be used.
+    """Mark every line that is not blank, in order; raises AnswersError about the first that cannot be used.
 
-    That includes a line without a colon that seems to begin with a name: "Noor 100 4096". More than MAX_PAPER_LINES
-    lines are refused before any is marked.
+    A line without a colon that seems to begin with a name can't be used either: "Noor 100 4096". More than
+    MAX_PAPER_LINES lines are refused before any is marked, so there are papers for all lines or none.
     """
     papers = list[MarkedPaper]()
     for number, line in numbered_lines(typed):
@@ -115,10 +115,11 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
 
 
 def _split_answers(variant: Variant, answers: str) -> list[str]:
-    """The answers of a line: of a blank with options, the longest that is typed next as it is printed, else the text up
-    to a space, or in double quotes. An option of a question becomes its number.
+    """Split the answers of a line at spaces, except in double quotes, which stay, and in printed options.
 
-    So 'b, h, e "2 3"' is split into '2' and '"2 3"' where "b, h, e" is the second option of the first blank.
+    If the blank whose turn it is has options, and the text goes on with one as it is printed, the longest such option
+    is one answer, and an option of a question becomes its number: 'b, h, e "2 3"' gives '2' and '"2 3"' where "b, h, e"
+    is the second option of the first blank. There may be more or fewer answers than blanks.
     """
     split, left = list[str](), " ".join(answers.split())
     while left:
@@ -131,7 +132,11 @@ def _split_answers(variant: Variant, answers: str) -> list[str]:
 
 
 def _offered(variant: Variant, blank: Blank) -> dict[str, str]:
-    """What a blank is answered with, by the words that the sheet prints for it; empty for one that offers nothing."""
+    """Map what the sheet prints for each answer of a blank to what stands for it: the same word, or an option's number.
+
+    Boxes of words and choices have such answers; for any other blank, patterns to be written included, the dict is
+    empty. If two options are printed alike, the first counts.
+    """
     asked = variant.table.askable.get(blank.tensor)
     if isinstance(asked, Joint):
         return {word: word for word in asked.part(blank.field).words if word}

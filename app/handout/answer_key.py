@@ -30,7 +30,10 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Symbol, in the sheet's notation, and number of d, H and each size in the answers, in the sheet's order."""
+    """Symbol and number of d, H and each size that occurs in an answer's expression, in the order of the sizes.
+
+    Each is {"symbol": pieces to typeset in the sheet's notation, "number": text}. A size the model lacks is left out.
+    """
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}
@@ -59,7 +62,10 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _reason(variant: Variant, row: Row) -> list[Piece]:
-    """Why a row has its shape, with its symbols set: in the words of its step if it has one, else of its operation."""
+    """Why a row has its shape, as pieces to typeset: in the words of its step if it has one, else of its operation.
+
+    The sheet's symbols in it are set as symbols, except A, which can be an article.
+    """
     letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
     sentences = (step.why, step.reason) if step else row_reason(variant, row.key)

@@ -66,10 +66,11 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
 
 
 def _sides(text: str) -> list[_Side]:
-    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)'. A 1 has no axis: () alone, nothing in brackets.
+    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)'; spaces only separate.
 
-    Raises CannotReadError: "pattern-brackets" if they are empty, nested, or lack their other half; "pattern-sign" for
-    any other sign, and for an ellipsis in brackets or a second one.
+    A 1 alone is a side without axes, (), and in brackets it is dropped; an ellipsis is a side of its own. Raises
+    CannotReadError: "pattern-brackets" if they are empty, nested, or lack their other half; "pattern-sign" for any
+    other sign, and for an ellipsis in brackets or a second one.
     """
     sides, group, at = list[_Side](), None, 0
     while at < len(text):
@@ -101,11 +102,11 @@ def _sides(text: str) -> list[_Side]:
 
 
 def _as_meant(named: list[list[_Side]], texts: Sequence[str], ranks: Sequence[int]) -> list[list[_Side]]:
-    """The sides as they are named or, as einsum reads a pattern, with every letter as an axis.
+    """The sides as they are named or, if the pattern is read as einsum reads it, with every letter as an axis.
 
     A pattern with brackets, a 1, or a name with a digit or underscore has names. Any other has names if there is a
-    space in an operand, else letters, unless only the other reading comes to the ranks with no new axis in the result:
-    "b n d, d f -> bnf" has letters.
+    space within an operand, else letters; but the other reading is taken if only that comes to the ranks with no new
+    axis in the result: "b n d, d f -> bnf" has letters.
     """
     axes = [axis for sides in named for side in sides for axis in side]
     is_grouped = any(len(side) != 1 for sides in named for side in sides)
@@ -134,7 +135,7 @@ def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
 
 
 def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether each operand has as many sides as its rank says; an ellipsis stands for any number of them, or none."""
+    """Whether each operand has as many sides as its rank says, or with an ellipsis at most as many others."""
     return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
         for each, rank in zip(operands, ranks, strict=True)
@@ -142,9 +143,10 @@ def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bo
 
 
 def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[list[_Side]]:
-    """The sides with names for those that an ellipsis stands for: "...2", "...1", so that the last ones meet.
+    """The sides with a named side for each one that an ellipsis stands for: "...2", "...1" for two.
 
-    In the result it stands for as many as in the operand where it stands for the most.
+    They are numbered from the right, so that the last ones of two operands are the same axis. An ellipsis in the result
+    stands for as many sides as the longest one of the operands.
     """
     hidden = [rank - len(each) + 1 if _ELLIPSIS in each else 0 for each, rank in zip(sides, ranks, strict=False)]
     hidden.append(max(hidden))  # of the result
@@ -159,10 +161,10 @@ def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[li
 
 
 def _numbered(sides: Iterable[Iterable[_Side]]) -> Meaning:
-    """The sides with every axis as a number, from 0 in the order in which they first appear.
+    """The sides of operands and result with every axis as a number, from 0 in the order in which they first appear.
 
-    An axis is left out if it always follows one and the same other axis in its side, and nothing else ever follows
-    that: (h e) is (0,) wherever h and e are neighbours.
+    An axis is left out if it always comes directly after one and the same axis of its side, and that axis is never last
+    in a side or followed by another: (h e) is (0,) if h and e are neighbours wherever they appear.
     """
     after, before = dict[str, set[str]](), dict[str, set[str]]()  # "" is the end of a side
     for side in (side for each in sides for side in each):

@@ -317,7 +317,11 @@ Asked = Tensor | Count | OneOf | Joint
 
 
 def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
-    """The fields that are answered in symbols on a sheet in symbols: all but choices, dimensions and words."""
+    """The fields that take an expression on a sheet in symbols.
+
+    They are all fields of a tensor or count, the sizes among the boxes of a Joint (not its dimensions and words), and
+    none of a choice.
+    """
     if isinstance(asked, OneOf):
         return ()
     if isinstance(asked, Joint):
@@ -422,9 +426,10 @@ class TensorTable:
         return operation.code() if self.has_more_sides else operation.formula(tokens_as_columns=tokens_as_columns)
 
     def with_only(self, tensors: Iterable[Tensor], key: str = "") -> TensorTable:
-        """A table of these tensors alone, under `key` or else its present key; counts and other settings are dropped.
+        """A table of these tensors alone, in this order, under `key` or, if that is empty, under its present key.
 
-        A tensor with an operand that is not among them becomes a given one.
+        Counts, questions and all other settings are dropped. A tensor with an operand that is not among them becomes a
+        given one.
         """
         chosen = tuple(tensors)
         keys = {tensor.key for tensor in chosen}

@@ -84,10 +84,11 @@ def _has_scale(architecture: Architecture) -> bool:
 
 
 def _broadcasting_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """What the model has of BROADCASTING, under the same key; a list that meets a column is in every table.
+    """The tensors of BROADCASTING that the model has, in a fixed order, under the same key.
 
-    It has masks only if the model reads text, the causal one only if the model is causal, too; positions if rows of a
-    table are added; the scale of a norm if there is one of d numbers; cosines with RoPE; groups if G is below H.
+    They are the padding mask if the model reads text, the causal mask if it is causal as well, positions if it adds
+    rows of a position table, the scale of a norm if it has one of d numbers, cosines with RoPE, and groups of heads if
+    G is below H. A list that meets a column comes last, for every model. `_tokens` changes nothing.
     """
     reads_text = architecture.input == "text"
     parts = {

@@ -47,11 +47,12 @@ def product_flops(table: TensorTable, key: str) -> Expression:
 
 @cache
 def layer_costs(gated: bool) -> tuple[Count, ...]:
-    """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the feed-forward block as one.
+    """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the whole feed-forward block.
 
-    The products are queries, keys, values, scores, context and output, each over all heads that compute it: H query
-    heads, or G key/value heads for keys and values: '2 · {N} · {d} · {d_h}, {for-each-of} {H} {heads}'. Masked scores
-    cost as much as others. The feed-forward block has W_up and W_down, and W_gate if `gated`.
+    The keys are "queries_flops", keys, values, scores, context, output and "feed_forward_flops". Each product is
+    counted in all heads that compute it: G key/value heads for keys and values, H query heads for the others: '2 · {N}
+    · {d} · {d_h}, {for-each-of} {H} {heads}'. Masked scores cost as much as others. The feed-forward block has W_up and
+    W_down, and W_gate if `gated`.
     """
     in_all_heads = list[Count]()
     for key, heads in HEADS_COMPUTING.items():
@@ -85,10 +86,10 @@ def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
 
 
 def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
-    """Counts of bytes: of all parameters at 16, 8 and 4 bits a number, then of the KV cache at 16 and 8 bits.
+    """Counts of bytes: all parameters at 16, 8 and 4 bits a number, then the KV cache at 16 and 8 bits.
 
-    `cached` is how many numbers the cache holds, as `cached_numbers` returns it; without it, there are no counts of the
-    cache. The number of parameters is the symbol `params`.
+    Each is rounded up to whole bytes; the number of parameters is the symbol `params`. `cached` is how many numbers the
+    cache holds, as `cached_numbers` returns it; if it is None, there are no counts of the cache.
     """
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")

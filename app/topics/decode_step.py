@@ -56,10 +56,11 @@ WINDOWED_DECODE_STEP = TensorTable(
 
 
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
-    """The table of one more token after `tokens` cached ones; None without a KV cache or a position for the new token.
+    """The table of one new token after `tokens` cached ones; None if the model can't take this step.
 
-    It is None, too, beyond the first chunk of chunked attention, where the new token sees only its chunk. If the new
-    token no longer fits into a sliding window with the cached ones, it is the table in which the oldest key is dropped.
+    That is so without a KV cache, without a position for the new token, and, with chunked attention, if the new token
+    is beyond the first chunk, since it would see only its own. If the new token and the cached ones are more than a
+    sliding window holds, it is the table in which the oldest key is dropped.
     """
     if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None

@@ -66,10 +66,10 @@ _GATED_EXPERTS_ALIKE = Requirement(
 
 
 def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """The shapes and counts of a layer with experts, under the key "experts".
+    """The shapes of a layer with experts, with the counts of `_counts`, under the key "experts".
 
-    If N·k/E is not a whole number, the rows IN_ONE_EXPERT, which have N·k/E tokens each, are left out, and the key is
-    "uneven-experts".
+    If an expert can't get the same whole number of tokens, N·k/E, the key is "uneven-experts": the tensors
+    IN_ONE_EXPERT are left out, and the output is made from the input by AddExperts.
     """
     counts = _counts(architecture)
     if tokens % even_tokens(architecture) == 0:

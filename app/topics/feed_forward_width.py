@@ -16,7 +16,10 @@ from app.translation import N_
 
 
 def _width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
-    """The settings m and percent of LLaMA's rule, and g, which it rounds up; {} if the width does not follow it."""
+    """The symbols of LLaMA's rule: m, whose multiple the width is; percent; g, the width before it is rounded up.
+
+    {} if the model's width doesn't follow the rule.
+    """
     rule = architecture.width_rule
     if rule is None:
         return {}

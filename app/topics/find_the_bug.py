@@ -53,11 +53,12 @@ class BugTable(TensorTable):
 
 
 def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
-    """The table of a bug; raises TopicError with the reason if the model or the tokens don't show it (see `_refusal`).
+    """The table of a bug: shapes, questions, and reasons to choose from; a witness only if nothing is wrong.
 
-    The reasons that it offers are the right one, the case's next two and NOTHING_WRONG; where nothing is wrong, that
-    and all others of the case. Their order is that of a hash of the bug, the sizes and each reason, so that it doesn't
-    give the right one away.
+    Raises TopicError with the reason if the model or the tokens don't show the bug (see `_refusal`). The reasons
+    offered are the right one, the case's next two and NOTHING_WRONG; where nothing is wrong, NOTHING_WRONG, which is
+    right, and all of the case but its first. Their order comes from a hash of the bug, the sizes and each reason:
+    always the same, without giving the right one away.
     """
     try:
         case = bug_case(bug, architecture, tokens, _batch(architecture, tokens))
@@ -81,9 +82,10 @@ def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicError:
-    """The TopicError for what refuses a bug, with the number of tokens that `error` proposes, if it proposes one.
+    """The TopicError that says why a bug is refused, with the number of tokens that `error` proposes, if it works.
 
-    The proposal is tried: if the bug is refused with it, too, it is the error for that number, without a proposal.
+    The proposal is tried: if the bug is refused with it, too, the reason is that second one, and nothing is proposed. A
+    batch that `error` proposes is ignored.
     """
     if error.tokens is None:
         return TopicError(str(error))
@@ -107,9 +109,11 @@ def _batch(architecture: Architecture, tokens: int) -> int:
 
 
 def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf | Joint]:
-    """Yield the line; the sizes that clash, if the message has two; why; the repair, of a program that has a bug.
+    """Yield the questions "where", "clash", "why" and "repair" about a case.
 
-    `right_reason` is the number of the right one among as many as `reasons`, from 1.
+    "where" is a choice of line from NO_LINE, which is right if nothing is wrong, to the last. "clash" asks for the two
+    sizes of the message, only if it has two. "why" is a choice from 1 to `reasons`, of which `right_reason` is right.
+    "repair" asks for the blanks of the repaired line, only if there is a bug; any repair that works is right.
     """
     yield OneOf("where", tuple(range(NO_LINE, len(case.lines) + 1)), case.wrong_line)
     if case.clash:
@@ -129,7 +133,10 @@ def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
 
 
 def _parts(repair: RepairForm) -> Iterator[JointPart]:
-    """Yield the boxes of the repaired line, each with what the example has there; a choice of no word is NO_WORD."""
+    """Yield a box for each blank of the repaired line, with the answer from the form's example.
+
+    The answer to a choice of words is the number of the word, from 1; an empty word is shown as NO_WORD.
+    """
     for blank, text in zip(repair.blanks, repair.example, strict=True):
         if blank.kind == "word":
             words = tuple(word or NO_WORD for word in blank.words)

@@ -53,10 +53,10 @@ _MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "2 + 
 
 
 def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The steps, with a mask if the model is causal, and with the number under the root if it divides by √d_h.
+    """The steps with a mask if the model is causal, without one otherwise, and with counts where they are true of it.
 
-    The masked entries of FEW tokens are counted only with a mask, and if no window or chunk of a layer hides more than
-    later tokens.
+    The number under the root is counted if the model divides scores by √d_h; the masked entries of FEW tokens if it is
+    causal and no layer's window or chunk hides more than the later ones of these tokens.
     """
     counts = (_UNDER_ROOT,) if divides_by_root(architecture) else ()
     if not architecture.causal:

@@ -126,7 +126,10 @@ def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Express
 
 
 def _in_training() -> Iterator[Count]:
-    """Yield the bytes of the weights in 16 bits, gradients, copy of the weights and Adam's moments, then their sum."""
+    """Yield the bytes of training: 16-bit weights, then each of BYTES_IN_TRAINING, then their sum, "training_bytes".
+
+    These are gradients, the copy of the weights and Adam's moments. The number of parameters is the symbol `params`.
+    """
     weights = memory_costs(None)[0]
     yield weights
     total = weights.total

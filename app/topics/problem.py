@@ -86,11 +86,11 @@ def problem_for(
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
 
-    `bug` is the one that the sheet is about; see `topic_for`. The sizes of its program, such as B, win over the
-    topic's. `head` takes the place of j, the head that the topic would choose; it changes nothing in a topic without j.
-
-    M is never more than the decoder has positions. Rows that the topic's table does not have for this model are left
-    out. Raises TopicError if the topic is not true of the model, KeyError if it is unknown.
+    M is at most the decoder's positions, for a larger number as well. `bug` is the one that the sheet is about; see
+    `topic_for`. The sizes of its program, such as B, override the topic's. `head` replaces j, the head that the topic
+    would choose, unchecked; it changes nothing in a topic without j. Of `rows`, those that the topic's table doesn't
+    have for this model are left out, and the order is kept. Raises TopicError if the topic is not true of the model,
+    KeyError if it is unknown.
     """
     table = topic_for(topic, architecture, tokens, bug)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)

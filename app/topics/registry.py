@@ -59,13 +59,12 @@ BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None = None) -> TensorTable:
-    """The table of a topic for this model, with the model's softmax and embedding.
+    """The table of a topic for this model, with each softmax and lookup as the model has them.
 
-    `bug` is the one that a sheet is about, on a topic that has bugs; None is the first that the model shows. Other
-    topics ignore it.
-
-    Raises TopicError if the topic, or the bug, is not true of the model with this many tokens: with a `bug` it is the
-    bug's program that decides, not the requirements of the topic. Raises KeyError for an unknown topic.
+    `bug` is the one that a sheet is about, on a topic that has bugs, whose table is returned as it is built; None is
+    the first that the model shows. Other topics ignore it. Raises TopicError if the topic, or the bug, is not true of
+    the model with this many tokens: with a `bug` its program decides, and the topic's requirements are not checked.
+    Raises KeyError for an unknown topic.
     """
     topic = TOPICS[key]
     if bug and topic.build_for_bug:
@@ -101,9 +100,11 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
 
 def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
-    """The number of tokens, checked for a topic: those of the decoder if the topic is about the decoder alone.
+    """Return `tokens` if the model has positions for that many, otherwise raise TokensError.
 
-    Raises TokensError for a number that the model, or its decoder, has no positions for.
+    If the topic is about the decoder alone and the model is an encoder-decoder, the limits are 1 and the decoder's
+    positions; otherwise they are those of `Architecture.check_tokens`. A topic's requirements, and tokens it adds, are
+    not checked.
     """
     if not (_is_about_decoder_alone(key) and architecture.encoder_decoder):
         return architecture.check_tokens(tokens)
@@ -134,10 +135,10 @@ def _is_about_decoder_alone(key: str) -> bool:
 
 
 def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
-    """The number of decoder tokens, checked; if None, `tokens`, but no more than the decoder has positions.
+    """Return the number of decoder tokens; for None it is `tokens`, or the decoder's positions if they are fewer.
 
     Raises TokensError for a number below 1 or above those positions, and, if the model is no encoder-decoder, for any
-    number except None.
+    number at all. None never raises.
     """
     longest = architecture.max_decoder_tokens
     if decoder_tokens is None:

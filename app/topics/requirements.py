@@ -129,10 +129,10 @@ def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
 
 
 def _have_rows(architecture: Architecture, _tokens: int) -> bool:
-    """Whether all parameters belong to a row of the parameter-count sheet, and layers differ in little.
+    """Whether the parameter-count sheet can count this model: every parameter has a row, and layers are alike enough.
 
-    There may be two kinds of layers, which differ in having experts or not or, if none has experts, in their norms, but
-    in nothing else. The layers of an encoder-decoder are its encoder's.
+    There may be at most two kinds of layers. If one has experts, they may differ in feed-forward block, router, experts
+    and shared experts, otherwise only in their norms. The layers of an encoder-decoder are its encoder's.
     """
     kinds = architecture.stacks[0].kinds
     mixed = any(kind.has_experts for kind in kinds)

@@ -64,12 +64,13 @@ def same_shapes(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield where entries of views come from, the dimensions of the softmax, and what a causal mask leaves of token i.
+    """Yield where entries of views come from, the dimension of the softmax, and what a causal mask leaves of token i.
 
-    Of the right view this is the column of feature f of head j; of the wrong one, the token and head whose query is at
-    (j, i): in q.view(heads, tokens, features) this is query j·N + i in memory order, in which each token has H. The
-    last three, only in a causal model, are the keys that token i sees under the mask and under the mask turned round,
-    and the weights above 0 in its row of transposed weights.
+    For the right view this is the column of feature f of head j; for the wrong one, the token and the head whose query
+    is at (j, i): in q.view(heads, tokens, features) this is query j·N + i in memory order, in which each token has H.
+    The softmax is asked for twice: its dimension of three and of four. Only in a causal model come the keys that token
+    i sees under the mask and under the reversed mask, and the weights above 0 in its row of transposed weights. All are
+    counted from 0.
     """
     sizes = chosen(architecture, tokens)
     token = (sizes["j"] * tokens + sizes["i"]) // architecture.H

@@ -29,14 +29,14 @@ Shape = list[int]
 
 
 def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None = None) -> dict[str, Any]:
-    """Every shape for N tokens as [rows, columns]: one head, its layer, a decode step, the whole model.
+    """Every shape for N tokens as [rows, columns]: of one head, its layer, a decode step and the whole model.
 
-    Next to these are the family, the model's sizes and name, and whether it is causal and ties its embeddings. An
-    encoder-decoder encodes N tokens and decodes M = `decoder_tokens`; if that is None, M = N, but no more than the
-    decoder has positions. Its head and layer are the encoder's, its decode step is the decoder's, "causal" has an
-    answer for each of its three kinds of attention, and "cross" is one head of its cross-attention, with M queries and
-    N keys. Raises TokensError for a length that the model cannot take, and for any `decoder_tokens` but None if it is
-    no encoder-decoder.
+    The keys are "family", "tokens" (N), "sizes", "causal", "tied_embeddings", "head", "layer", "decode" (None if there
+    is no such step) and "model", which has the model's name as well. An encoder-decoder encodes N tokens and decodes M
+    = `decoder_tokens`; if that is None, M = N, but no more than the decoder has positions. Its head and layer are the
+    encoder's, its decode step is the decoder's; "causal" is a dict of its three kinds of attention, and "cross", which
+    only it has, is one head of cross-attention with M queries and N keys. Raises TokensError for a length that the
+    model cannot take, and for any `decoder_tokens` but None if it is no encoder-decoder.
     """
     sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     checked_decoder_tokens = check_decoder_tokens(architecture, tokens, decoder_tokens)

@@ -148,9 +148,10 @@ def _index(key: str, total: Expression, formula: str = "", made_from: FromParts 
 
 
 def _with_activations(table: TensorTable) -> TensorTable:
-    """The stored matrices with the activations that each meets: it is drawn as x · Wᵀ, or as x · W in a Conv1D.
+    """The stored matrices with the activations that each meets: x · Wᵀ, or x · W in a Conv1D.
 
-    The output projection is multiplied by the context, any other matrix by the input.
+    The output projection is multiplied by the context, any other matrix by the input; input and context come first, and
+    each product follows its matrix. Counts are dropped.
     """
     is_conv1d = table.key == _CONV1D
     weight = "i o" if is_conv1d else "o i"
