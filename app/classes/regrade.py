@@ -75,12 +75,13 @@ class RegradePreview:
     def fingerprint(self) -> str:
         """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`.
 
-        They are a hash of each changed attempt's id and old score, and of its new marks, score and misconceptions.
+        They are a hash of each changed attempt's id and old score, and of its new marks, score, maximum and
+        misconceptions.
         Previews with the same changes have the same one, whatever their basis.
         """
         text = repr([
             (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
-             change.new.graded.misconceptions)
+             change.new.graded.out_of, change.new.graded.misconceptions)
             for change in self.changes
         ])  # fmt: skip
         return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -241,12 +241,14 @@ class JobTable(QueryBase):
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a member's job of the kind of `job` that the runner can do waits, and was queued over GIVES_WAY_AFTER
-        ago.
+        """Whether a visitor's job at work on a runner is to stop, so that the runner can do a member's job of its kind.
 
-        Whose `job` is, is for the caller to check. A member's job whose runner fell silent does not count as waiting.
+        As many stop as there are members' jobs that wait, that the runner can do, and that were queued over
+        GIVES_WAY_AFTER ago: those with the highest ids. Jobs on other runners don't count, nor do members' jobs whose
+        runner fell silent. Whose `job` is, is for the caller to check.
         """
-        waits = sa.exists().where(
+        count = sa.select(sa.func.count())
+        waiting = count.where(
             jobs.c.kind == job.kind,
             _OPEN,
             jobs.c.is_member,

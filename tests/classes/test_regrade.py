@@ -50,6 +50,9 @@ def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, 
     assert [change.attempt for change in preview.score_changes] == [counting]
     assert [change.difference for change in preview.changes] == [-1] * 3
     assert preview.changes[0].sheet_title == "One head of LLaMA 7B"
+    change = preview.changes[0]
+    rescaled = replace(change, new=replace(change.new, graded=replace(change.new.graded, out_of=99)))
+    assert replace(preview, changes=(rescaled, *preview.changes[1:])).fingerprint != preview.fingerprint
     assert store.classwork.attempts_of_activity(running.activity.id) == (first, last, other, counting)
 
 

@@ -302,9 +302,8 @@ def import_model(request: Request, services: ServicesDep, body: ImportRequest) -
     """Import a config.json, or a model of the Hub by its name; return the model's entry, the sources of its sizes and
     the notes on its config. The same config always gets the same key.
 
-    Each request, even one that then fails, first charges the network's storage budget, which raises BudgetSpentError if
-    too little is left. 422 if both are given, or neither, and for a config that cannot be read; else the status of the
-    HubError.
+    429 if the network has stored too much within the hour; requests that fail count, too. 422 if both are given, or
+    neither, and for a config that cannot be read; a status and a sentence of their own where the Hub gives none.
     """
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
@@ -367,7 +366,7 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
-    """Every misconception that sheets are diagnosed by, with its topics and its level-1 hint (`nudge`).
+    """Every misconception that sheets are diagnosed by, with its topics and its first hint.
 
     First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet. A key
     that comes again adds its worksheet's topic, unless it is there, to the first entry with the key, whose hint stays.
@@ -432,8 +431,7 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
 
     422 if it cannot be run, or if not exactly one of `model` and `config` is given; 404 for an unknown model; 429 if
     the network has started too much within the hour; 500 if the run raised an error; 503 if too many runs wait, in all
-    or from this client, if this one is still waiting after API_WAIT_LIMIT_S, or if the process died; 504 if it took too
-    long.
+    or from this client, if this one still waits after two minutes, or if the process died; 504 if it took too long.
     """
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))

@@ -193,14 +193,14 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
 
     404 if there is no such version. Redirects to the material's page, which confirms it, except if the material was
     saved or removed since it was read here: then nothing is stored or recorded. If the newest version has these
-    settings already, it is recorded and confirmed without a new version.
+    settings already, it is confirmed without a new version, and nothing is recorded.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     with store.transaction():
         save = store.materials.restore(access.material, number, access.teacher)
         if save is None:
             raise HTTPException(404)
-        if save.is_stored:
+        if save.is_stored and save.material.version != access.material.version:
             store.audit_log.record(access.teacher, AuditAction.MATERIAL_RESTORED, access.material, str(number))
     return _back(access, "restored" if save.is_stored else "")
 
