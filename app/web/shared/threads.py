@@ -16,13 +16,16 @@ from app.web.shared.services import Services, ServicesDep, ThreadKind
 
 
 def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
-    """A decorator, below that of the route: run a handler or dependency in the threads of that kind.
+    """A decorator, below that of the route: run a plain `def` handler or dependency in the threads of that kind, which
+    are limited in number; a call waits until one is free.
 
     Example: @router.get("/class/{activity_id:int}") above @in_threads("class") above the handler.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        """The function as an `async def` that runs it in a thread; its signature also asks FastAPI for the services."""
+        """The function as an `async def` that runs it in a thread of the kind and returns its result. Its signature
+        also asks FastAPI for the services, as `thread_services`, which the function does not get.
+        """
         signature = inspect.signature(function)
 
         @wraps(function)
