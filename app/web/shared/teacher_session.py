@@ -22,8 +22,8 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
     sessions in other browsers go on.
 
     The browser gets a session cookie for 30 days, and for a year one by which it is known to the account (see
-    `known_browser`). The audit log records the sign-in. Neither the password nor the path is checked here: use
-    `path_on_this_site`.
+    `known_browser`). The audit log records the sign-in. The caller has checked the password and, with
+    `path_on_this_site`, the path.
     """
     response = RedirectResponse(path, 303)
     with store.audit_log.recording(teacher, AuditAction.SIGNED_IN):
