@@ -460,8 +460,9 @@ def run_head_of_checkpoint(
     """Run one head of real weights over a text, and report its tokens, shapes, stored tensors and attention weights.
 
     Nothing of the text is kept. `weights` has a row for each query, with a number for each key; `strongest` has, for
-    each query, the five keys with the largest weights. 422 for a text, layer or head that cannot be used, and for
-    weights that this server does not offer; else as for /forward.
+    each query, the five keys with the largest weights, the largest first, or fewer where the mask hides the others. 422
+    for a text, layer or head that cannot be used, and for weights that this server does not offer; else as for
+    /forward.
     """
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     try:

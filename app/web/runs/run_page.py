@@ -258,7 +258,8 @@ def cancel_run(services: ServicesDep, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
 def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
-    """The attention weights of a run as a PNG: the stronger the tone, the larger the share of a row's largest weight.
+    """The attention weights of a run as a PNG (see `_weights_png`): the stronger the tone, the larger the share of a
+    row's largest weight. Browsers keep it for a year, as it never changes.
 
     404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
     """

@@ -69,8 +69,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; then, if a request is unfinished and more than MAX_BESIDE_BODY bytes of it came beside its
-        body, log a warning, answer 431 and close the connection.
+        """Parse what came; then, if a request is unfinished and more than MAX_BESIDE_BODY of its bytes are no part of
+        its body, log a warning, answer 431 and close the connection.
         """
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)

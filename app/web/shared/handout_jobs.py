@@ -72,8 +72,9 @@ def start_handout(
 def make_handout(services: Services, task: Task) -> bytes:
     """The PDF of a queued handout; progress is reported to `task`, and what `task.check` raises ends the work.
 
-    For a sheet of an activity, students, sheets and its exit ticket are those of now; otherwise the names are those
-    queued. Raises HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
+    For a sheet of an activity, students, sheets and its exit ticket are those of now, and names that were queued do not
+    count; otherwise the names are those queued, and the only exit tickets are those of the server's files. Raises
+    HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
     """
     arguments = task.arguments
     options, tickets = HandoutOptions(**arguments["options"]), services.tickets

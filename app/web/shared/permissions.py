@@ -353,8 +353,9 @@ def require_student(request: Request, services: ServicesDep, activity_id: int) -
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course, as any of its students,
-    or a teacher on the course's staff is signed in.
+    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course, or a teacher on the
+    course's staff is signed in. An enrolled browser may open any run of the course's activities, whichever student's it
+    is.
 
     Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
     not exist passes; the handler refuses it.

@@ -79,7 +79,8 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub.
+        """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub. It
+        is not started here.
 
         After each look at jobs it empties SQLite's write-ahead log, so that no file has deleted sentences any more.
         """

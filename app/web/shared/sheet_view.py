@@ -295,10 +295,11 @@ def sheet_notes(
 ) -> tuple[Note, ...]:
     """What a marked sheet says besides its marks, each note with the row that it goes below; none without a report.
 
-    In this order: the sentence that MANY unreadable boxes share, below the first of them; if `mismatch`, the first
-    mismatch, unless the diagnosis or the hint is about one of its sides, below its first side that is not right; the
-    diagnosis, below the first box it explains that has not changed since the check, and left out if all have; the hint,
-    below the first box it points to, or else that the diagnosis explains. What is about no box is below the first row.
+    In this order, each if there is one: the sentence that MANY unreadable boxes share, below the first of them; if
+    `mismatch`, the first mismatch, unless the diagnosis or the hint is about one of its sides, below its first side
+    that is not right, else below its right-hand side; the diagnosis, below the first box it explains that has not
+    changed since the check, and left out if all have; the hint, below the first box it points to, or else that the
+    diagnosis explains. What is about no box is below the first row.
     """
     if report is None:
         return ()
@@ -333,10 +334,11 @@ def _repeated_sentence(report: Report) -> str:
 
 
 def first_to_fix(rows: Iterable[RowView]) -> str:
-    """The name of the first box that was marked and is not right; "" if there is none.
+    """The name of the first box, from top to bottom, that was marked and is not right; "" if there is none. A box
+    changed since the check has no mark and is passed over.
 
-    An empty box is named only if all others are right. If there is a hint, only the row above it counts. A page that a
-    check or a hint opens begins with the focus there.
+    An empty box is named only if no other box qualifies. If there is a hint, only the row that it is shown below
+    counts. A page that a check or a hint opens begins with the focus there.
     """
     rows = tuple(rows)
     hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]
@@ -351,7 +353,9 @@ def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, 
 
 
 def length_remark(variant: Variant) -> str:
-    """The remark that the number of tokens exceeds the context length in the model's config; empty if it does not."""
+    """The remark that the number of tokens exceeds the context length in the model's config; empty if it does not, or
+    if the config states none.
+    """
     if not variant.text.exceeds_context:
         return ""
     most = format_number(variant.architecture.all_sizes["C"])
@@ -373,7 +377,8 @@ class ExhibitLink:
 
 
 def exhibit_link(variant: Variant) -> ExhibitLink | None:
-    """The exhibit for a sheet on a decode step, or for a layer whose heads can be dealt as cards.
+    """The exhibit for a sheet on a decode step ("show_token"), or on a layer, without a decoder, whose several heads
+    can be dealt as cards ("show_heads"), with the sheet's model and tokens.
 
     None for any other sheet, and if practice is closed to this browser.
     """
@@ -399,11 +404,13 @@ class SlideLink:
 
 
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
-    """Yield a link for each product on a sheet, with the texts typed; none if practice is closed to this browser.
+    """Yield a link for each product on a sheet that can be shown, in the order of computation: the letter of its
+    result, its formula, and the address of its slide, with the texts typed; none if practice is closed to this browser.
 
     An author's worksheet links to a slide of its topic with its rows and its G = H, if it has that; so it has links
-    only if it asks for numbers with tokens as rows. `rows` are the sheet's, with their texts. `sheet` says where the
-    exhibit leads back to: practice=1 for a round of practice, activity and number for a sheet of a class.
+    only if it asks for numbers with tokens as rows. `rows` are the sheet's, with their texts, of which empty ones are
+    left out. `sheet` says where the exhibit leads back to: practice=1 for a round of practice, activity and number for
+    a sheet of a class.
     """
     worksheet = variant.worksheet
     differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
@@ -424,10 +431,11 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
 
 
 def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, str], report: Report | None) -> BoxView:
-    """A blank's box with its label and text, and the report's mark if it was given for this very text.
+    """A blank's box with its label and text, and the report's mark if it was given for this very text, else without
+    one.
 
-    `explained` is the diagnosis if that is about this blank, else the mark's sentence if many boxes share it, also if
-    the text has changed since. Only a part of a question about code has words to choose from.
+    `explained` is the diagnosis if that is about this blank, else the mark's sentence if MANY boxes share it, also if
+    the text has changed since; else "". Only a part of a question about code has words to choose from.
     """
     mark = report.marks.get(blank) if report else None
     name, axis = variant.box(blank), variant.axis(blank)
@@ -443,10 +451,11 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
 
 
 def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a RowView that only a question about code has; {} for any other row.
+    """The fields of a RowView that only a question about code has, {} for any other row: `options` for a choice,
+    `between` for the others.
 
-    A choice has its options, of which the one whose number was typed is chosen; boxes that are marked together have the
-    code between them, and a pattern to write has none around its one box.
+    Of the options, the one whose number was typed is chosen, none for any other text. For boxes that are marked
+    together, `between` is the code around and between them; a pattern to write has none around its one box: ("", "").
     """
     asked = variant.table.askable[row.key]
     if isinstance(asked, WrittenPattern):
@@ -485,9 +494,10 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    """Number and symbols of each blank of a row, and the row's formula unless that is only a name, such as "biases".
+    """(number, symbols) of each blank of a row, both as text, and the row's formula, () if that is only a name, such as
+    "biases".
 
-    A question about code has its answer as text instead.
+    A question about code has its answer as text instead, no fields and no formula.
     """
     if variant.is_question(row):
         return AnswerView((), text=answer_in_words(variant, row.key))

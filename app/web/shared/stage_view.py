@@ -144,12 +144,14 @@ def stage_views(
     is_checked: bool,
 ) -> tuple[StageView, ...]:
     """The stages in order: up to the first that is neither all right nor skipped they are open, that one is asked, and
-    the others are ahead.
+    the others are ahead. An open stage has its shapes and numbers, the asked one its boxes, and one ahead only its
+    title.
 
-    `skipped` are keys of stages, or ALL_STAGES. A stage without boxes opens with the one before it. What the visitor
-    saved is read only up to the stage that is asked, and not for skipped stages; "" is the token of nobody. The stage
-    that is asked gets the hint of level `hint` if something is typed into it. If `is_checked`, the box with the focus
-    is its first to fix, or its first if there is none to fix; else no box has it.
+    Whether a stage is all right is decided by the visitor's saved texts, checked or not. `skipped` are keys of stages,
+    or ALL_STAGES. A stage without boxes opens with the one before it. What the visitor saved is read only up to the
+    stage that is asked, and not for skipped stages; "" is the token of nobody. The stage that is asked gets the hint of
+    level `hint` if something is typed into it. If `is_checked`, the box with the focus is its first to fix, or its
+    first if there is none to fix; else no box has it.
     """
     views, is_ahead = list[StageView](), False
     for number, stage in enumerate(stages, start=1):
@@ -213,7 +215,9 @@ def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidenc
 
 
 def turned_query(real_head: RealHead) -> TurnedQuery | None:
-    """The last token's query, as the stage about rotary positions shows it; None if the run has no pairs of it.
+    """The last token's query, as the stage about rotary positions shows it: the token, its number from 1, how many are
+    before it, and of each pair of features the numbers before, the angle and the numbers after; None if the run has no
+    pairs of it.
 
     Numbers have three decimals. Angles are in degrees, with as many decimals as `places_for` says; whole from 100 on,
     and for 0.
@@ -266,7 +270,8 @@ def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
 
 
 def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
-    """A line for each row that a stage asks; none for a stage without boxes.
+    """A line for each row of a stage: the answer in symbols and in numbers, its sides joined by ×, the shape that torch
+    reported and the reason; none for a stage without boxes (`variant` None).
 
     The answer in symbols is empty where it is the same as in numbers; a sum that is one of several sides has
     parentheses. The shape that torch reported is that of `_observed`, and the reason has its working.
@@ -285,7 +290,8 @@ def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
 def _observed(real_head: RealHead, variant: Variant, row: Row) -> str:
     """The shape of a row's tensor in the run, or else in the file, as PyTorch prints it: '(12, 64)'; "" if in neither.
 
-    A tensor of the stage about one more token that has a key of the run's, but another symbolic shape, is not in it.
+    A row counts as a tensor of the run only if it has the key and the symbolic shape of one: the stage about one more
+    token has some with such a key, but another shape, and they are not in it.
     """
     arrays = {**real_head.arrays, "mask": real_head.mask}
     if row.key in arrays and variant.table[row.key].shape == SHAPES_OF_RUN.get(row.key):
@@ -304,10 +310,11 @@ _SHOWN: Mapping[StageKey, tuple[tuple[str, str], ...]] = {
 
 
 def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
-    """The first FIRST_ROWS and FIRST_COLUMNS of the matrices that _SHOWN has for a stage; none for other stages.
+    """The first FIRST_ROWS and FIRST_COLUMNS of each of the matrices that _SHOWN has for a stage, with its letter, name
+    and full number of rows and columns, a row for each token; none for other stages.
 
-    Numbers have three decimals. In a model without rotary positions, the stage of the projections shows Q and K before
-    V. The name of the embeddings says whether the model scales them, or else adds rows of positions.
+    Numbers are rounded to three decimals. In a model without rotary positions, the stage of the projections shows Q and
+    K before V. The name of the embeddings says whether the model scales them, or else adds rows of positions.
     """
     architecture = real_head.architecture
     embeddings = _("What the first layer receives: a row of the embedding for each token")

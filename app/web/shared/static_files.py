@@ -40,7 +40,8 @@ BUNDLES = {  # what is served as one file, in this order
 
 @cache
 def _contents() -> dict[str, bytes]:
-    """Every file below static/ by its path there, and every bundle, without its comments.
+    """Every file below static/ as it is, by its path there ('css/page.css'), and every bundle, by its path, made of its
+    parts in their order, without comments, indents and empty lines.
 
     All are read once and kept, so that no request has to wait for a thread.
     """

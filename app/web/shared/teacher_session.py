@@ -18,10 +18,12 @@ SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
 
 
 def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
-    """Sign the teacher in in this browser, end any session that it had, and redirect (303) to `path`.
+    """Sign the teacher in in this browser, end any session that the browser had, and redirect (303) to `path`. Their
+    sessions in other browsers go on.
 
     The browser gets a session cookie for 30 days, and for a year one by which it is known to the account (see
-    `known_browser`). The audit log records the sign-in. The path is not checked here: use `path_on_this_site`.
+    `known_browser`). The audit log records the sign-in. The caller has checked the password and, with
+    `path_on_this_site`, the path.
     """
     response = RedirectResponse(path, 303)
     with store.audit_log.recording(teacher, AuditAction.SIGNED_IN):
@@ -54,7 +56,8 @@ def _browser_signature(store: Store, nonce: str, email: str) -> str:
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
     """Sign the teacher out in this browser or, if `everywhere`, in every browser; redirect (303) to the sign-in page.
 
-    This browser's session cookie and its cache are cleared, and the audit log records it.
+    This browser's session cookie and its cached pages are deleted, but neither its other cookies nor its storage, since
+    a student may have worked in it. The audit log records one sign-out, also for `everywhere`.
     """
     with store.audit_log.recording(teacher, AuditAction.SIGNED_OUT):
         if everywhere:

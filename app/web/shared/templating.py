@@ -58,7 +58,9 @@ class _Templates(FileSystemLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002
     ) -> Template:
-        """The template of that name, compiled by one thread at most and then kept."""
+        """The template of that name, compiled the first time it is asked for, by one thread while others wait, and then
+        kept: later changes of the file have no effect. An error is raised each time.
+        """
         with self._lock:
             if name not in self._compiled:
                 self._compiled[name] = super().load(environment, name, globals)
@@ -170,7 +172,9 @@ def symbol(text: str) -> Markup:
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:
-    """A formula as HTML, symbols in italics, other text escaped; each ᵀ becomes <sup>T</sup>: Q · Kᵀ."""
+    """A formula as HTML, symbols as by `_symbol`, in italics with their subscripts, other text escaped; each ᵀ becomes
+    <sup>T</sup>: Q · Kᵀ.
+    """
     return Markup("").join(
         _symbol(piece.text) if piece.is_symbol else escape(piece.text).replace("ᵀ", Markup("<sup>T</sup>"))
         for piece in pieces
@@ -178,10 +182,11 @@ def formula(pieces: Iterable[FormulaPiece]) -> Markup:
 
 
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
-    """A text as HTML with every symbol in it as mathematics, the rest escaped: 'L·(4·d·d + d_ff)'.
+    """A text as HTML with every symbol in it as by `_symbol`, in italics with its subscript, and the rest escaped:
+    'L·(4·d·d + d_ff)'.
 
     A symbol is a name such as d_ff. With `known`, as for a sentence, only those names are symbols, also with a ᵀ after
-    them; without, every name is one.
+    them; without, every name is one. The s of "model’s" is none.
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
     written = (
@@ -205,7 +210,9 @@ def explanation_of(text: str, misconception: str) -> Markup:
 
 @lru_cache(500)
 def markdown_list(text: str) -> tuple[Markup, ...]:
-    """The list items of a Markdown text as HTML; an item that is a single paragraph has no <p> around it."""
+    """The items of a Markdown text as HTML, in order, without <li>: those of all its lists, and each paragraph between
+    the lists. An item that is a single paragraph has no <p> around it.
+    """
     return tuple(
         _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
         for item in markdown_items(text)
@@ -250,7 +257,9 @@ def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
 
 
 def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
-    """A formula as HTML: letters in italics, other characters escaped, with <sub> and <sup>; roots as √ with a bar."""
+    """A formula as HTML: letters in italics, other characters escaped, each followed by what is below it in <sub>, then
+    what is above it in <sup>, if it has any; roots as √ with a bar over what is under them.
+    """
     written = Markup("")
     for node in nodes:
         if isinstance(node, FormulaRoot):

@@ -16,10 +16,9 @@ from fastapi import HTTPException
 from app.web.shared.services import Services, ServicesDep, ThreadKind
 
 
-def in_threads(
-    kind: ThreadKind, busy: Callable[[], str] | None = None
-) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
-    """A decorator, below that of the route: run a handler or dependency in the threads of that kind.
+def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
+    """A decorator, below that of the route: run a plain `def` handler or dependency in the threads of that kind, which
+    are limited in number; a call waits until one is free.
 
     While none of them is free, a request waits for one; with `busy`, it gets a 503 with that sentence instead.
 
@@ -27,7 +26,9 @@ def in_threads(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        """The function as an `async def` that runs it in a thread; its signature also asks FastAPI for the services."""
+        """The function as an `async def` that runs it in a thread of the kind and returns its result. Its signature
+        also asks FastAPI for the services, as `thread_services`, which the function does not get.
+        """
         signature = inspect.signature(function)
 
         @wraps(function)
