@@ -101,8 +101,9 @@ class SecretKey:
         return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
 
     def unseal(self, sealed: str) -> Any:
-        """The value that was sealed; raises UnsealError for one sealed with another key, which its mark shows, or
-        damaged.
+        """The value that was sealed; raises UnsealError for one sealed with another key, and for a damaged one.
+
+        Another key shows by the mark before the dot.
         """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

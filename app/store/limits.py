@@ -63,8 +63,7 @@ def limit_postgresql(engine: sa.Engine, name: str) -> None:
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        """Connect with _PARAMETERS, unless the URL has others, and the name, and set the limits of `_set_limits` on the
-        server.
+        """Connect with _PARAMETERS, unless the URL has others, and the name; then set the limits of `_set_limits`.
 
         Raises psycopg's OperationalError, after collecting garbage, if the server cannot be reached or refuses.
         """
@@ -157,8 +156,7 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError, with a NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES
-    free.
+    """Raise OperationalError, with NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES.
 
     Never for PostgreSQL and for SQLite in memory.
     """

@@ -195,10 +195,9 @@ class People(QueryBase):
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Store a session of a teacher that begins now, and return its random token for the cookie; only a hash is
-        stored.
+        """Store a session of a teacher that begins now, and return its random token, for the cookie.
 
-        Other sessions of the teacher stay open. No password is checked here.
+        Only a hash of the token is stored. Other sessions of the teacher stay open. No password is checked here.
         """
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
