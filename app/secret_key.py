@@ -88,7 +88,7 @@ class SecretKey:
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
 
     def seal(self, value: Any) -> str:
-        """A value that JSON can hold as text, encrypted: the key's mark, a dot and Base64; never the same text twice.
+        """Encrypt a value that JSON can hold into a text, the key's mark, a dot and Base64; never the same text twice.
 
         It is padded to a multiple of SEALED_BLOCK bytes, so that its length says little.
         """

@@ -133,7 +133,10 @@ class WarmChild:
         self._end()
 
     def _end(self) -> None:
-        """Wait until no call uses the child, then kill it and cancel the idle timer."""
+        """Wait until no call uses the child, then kill it, if there is one, and cancel the idle timer.
+
+        Unless `close` was called, the next `ask` starts another.
+        """
         with self._lock:
             if self._idle_timer:
                 self._idle_timer.cancel()

@@ -262,8 +262,8 @@ class HealthCheck:
 def insist(store: Callable[[], object]) -> None:
     """Call `store` until it succeeds, with the pauses of STORED_AGAIN_AFTER_S, while the database cannot do its work.
 
-    For what nobody would send again: it blocks for half a minute or longer, and `store` must bear being called again.
-    Any other error is raised at once, a failure of the database after the last pause.
+    For what nobody would send again: it may block for half a minute or longer, and `store` must bear being called
+    again. Any other error is raised at once, a failure of the database after the last pause.
     """
     for pause_s in (*STORED_AGAIN_AFTER_S, None):
         try:

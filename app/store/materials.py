@@ -247,7 +247,9 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 
 def _newest_versions() -> sa.Select[Any]:
-    """The SELECT of every material, removed or not, with what its newest version holds."""
+    """The SELECT of every material, removed or not, with the content of its newest version, and when and by whom that
+    was saved, by the fields of Material. Conditions and order are for the caller to add.
+    """
     names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
     newest = (material_versions.c.material_id == materials.c.id, material_versions.c.number == materials.c.version)
     is_shared = materials.c.share_hash.is_not(None).label("is_shared")

@@ -134,7 +134,10 @@ class People(QueryBase):
         self._execute(sa.delete(account_links).where(account_links.c.token_hash == hash_secret(token)))
 
     def find_link(self, token: str) -> AccountLink | None:
-        """The account link with this token; None if it is used, void, expired or unknown."""
+        """The account link with this token, of whatever kind; None if it is used, void, expired or unknown.
+
+        It is not used up by that.
+        """
         this = account_links.c.token_hash == hash_secret(token)
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
