@@ -62,7 +62,8 @@ def create_app(
     and rows expire; `closing_interval_s` is how often the app looks for activities that have ended.
 
     Opens the database, and migrates it if need be; threads start with the app, in its lifespan, which closes everything
-    at the end. Raises WorksheetError for a worksheet that cannot be read.
+    at the end. Raises WorksheetError for a worksheet that cannot be read, pydantic's ValidationError for a bad setting
+    of the environment, and what opening the database and the secret key raises.
     """
     settings = settings or Settings()
     metrics.join()
@@ -97,8 +98,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Start what works in the background: the closing of activities, housekeeping, jobs, and the measuring of
-        queues.
+        """Start what works in the background: closing of activities, housekeeping, jobs, and measuring of queues.
 
         Also sets this process's thread switch interval to SWITCH_INTERVAL_S. At the end, close every service, the store
         last.

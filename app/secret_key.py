@@ -88,7 +88,7 @@ class SecretKey:
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
 
     def seal(self, value: Any) -> str:
-        """A value that JSON can hold as text, encrypted: the key's mark, a dot and Base64; never the same text twice.
+        """Encrypt a value that JSON can hold into a text, the key's mark, a dot and Base64; never the same text twice.
 
         It is padded to a multiple of SEALED_BLOCK bytes, so that its length says little.
         """
@@ -101,8 +101,9 @@ class SecretKey:
         return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
 
     def unseal(self, sealed: str) -> Any:
-        """The value that was sealed; raises UnsealError for one sealed with another key, which its mark shows, or
-        damaged.
+        """The value that was sealed; raises UnsealError for one sealed with another key, and for a damaged one.
+
+        Another key shows by the mark before the dot.
         """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -142,8 +142,9 @@ class Settings(BaseSettings):
     @field_validator("runners")
     @classmethod
     def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
-        """Refuse `runners` unless `database_url` is one of PostgreSQL: an SQLite file is for one machine, which does
-        the jobs.
+        """Refuse `runners` without PostgreSQL: an SQLite file is for the processes of one machine, which do the jobs.
+
+        `database_url` must not be empty or one of SQLite.
         """
         url = others.data.get("database_url", "")
         if runners and (not url or url.startswith("sqlite")):

@@ -245,8 +245,7 @@ class Activity:
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, at: datetime, **changes: Any) -> Activity:
-        """A copy of the activity with the given fields replaced from `at` on, and what that means for its drafts and
-        answers.
+        """A copy of the activity with the given fields replaced from `at` on, and what follows for drafts and answers.
 
         `auto_submitted_at` becomes None, so that drafts are submitted again, if `ends_at` or the policy `auto_submit`
         changes. If this reopens the activity (`is_reopened_as`), `answers_shown_at` becomes `at`, unless it is set

@@ -124,7 +124,10 @@ class Content:
         return hashlib.sha256(json.dumps(self.as_json(), default=list).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values: "items", "ticket" (None if there is none), "wording" and "models"."""
+        """The content as JSON values: "items", "ticket", "wording" and "models".
+
+        "items" is a list of the worksheets' fields in their order, "ticket" the ticket's, None if there is none.
+        """
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": dict(self.ticket.ticket) if self.ticket else None,
@@ -134,7 +137,10 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` turned into JSON values; a missing "models" is empty."""
+        """The content that `as_json` turned into JSON values; "models" is empty if it is missing.
+
+        Any other missing name is a KeyError.
+        """
         return cls(
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(stored["ticket"]) if stored["ticket"] else None,

@@ -142,8 +142,7 @@ class NewAttempt:
     auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
-        """The attempt as it is stored under `key`, with this id, created at `at`; its `marked_by` is the key's own
-        sheet key.
+        """The attempt as stored under `key`, with this id, created at `at`, and `marked_by` the key's own sheet key.
 
         For a key of practice, its student, activity, revision and sheet number are 0.
         """

@@ -65,13 +65,12 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Replace everything in the database with the backup, migrate it, and print how many rows are back and when it was
-    made.
+    """Replace everything in the database with the backup, and migrate it to the tables of this version.
 
-    The time is in UTC. The file is checked first, and the database is left unchanged if it is bad. Also prints how many
-    resume codes and anonymous tickets need another secret key, if any do. Raises InputError for bad settings, a file
-    that cannot be read or is no whole backup that fits, a database that cannot be opened, and one with data in it
-    without --replace.
+    Prints how many rows are back, when the backup was made, in UTC, and how many resume codes and anonymous tickets
+    need another secret key, if any do. The file is checked first, and the database is left unchanged if it is bad.
+    Raises InputError for bad settings, a file that cannot be read or is no whole backup that fits, a database that
+    cannot be opened, and one with data in it without --replace.
     """
     with _as_input_error(parsed.file):
         try:

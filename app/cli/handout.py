@@ -62,12 +62,11 @@ def add_to(commands: Commands) -> None:
 
 
 def _write_handout(parsed: argparse.Namespace) -> None:
-    """Plan the sheets of a handout, typeset them and write the PDF to the given --output, with progress on standard
-    error.
+    """Plan the sheets of a handout, typeset them and write the PDF to the given --output.
 
-    Letters that no font has are named on standard error. Raises InputError for bad settings, numbers and files,
-    RosterError for a bad class list, HandoutError for options that do not fit, WorksheetError or TokensError for an
-    unusable worksheet, model or length.
+    Progress, and the letters that no font has, are reported on standard error. Raises InputError for bad settings,
+    numbers and files, RosterError for a bad class list, HandoutError for options that do not fit, and what Library
+    raises for an unusable worksheet, model or length (WorksheetError, TopicError, TokensError).
     """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
@@ -83,12 +82,11 @@ def _write_handout(parsed: argparse.Namespace) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
-    """Return the options that were typed; raises InputError for a number that is not in digits, and checks nothing
-    else.
+    """Return the options that were typed; raises InputError for a number that is not in digits.
 
-    The number of sheets is that of --variants, else of --copies, else 2. --variants asks for variants, and so does a
-    class list unless --same, --tokens or --decoder-tokens is typed, which ask for one sheet for all. The ticket
-    "exit-ticket" becomes "classic".
+    Nothing else is checked. The number of sheets is that of --variants, else of --copies, else 2. --variants asks for
+    variants, and so does a class list unless --same, --tokens or --decoder-tokens is typed, which ask for one sheet for
+    all. The ticket "exit-ticket" becomes "classic".
     """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")

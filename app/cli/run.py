@@ -157,13 +157,12 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
 
 
 def _open(source: str, layer: int | None) -> Checkpoint:
-    """Open "smollm2", an existing file or folder, or else a name on the Hub, whose weights are fetched into the data
-    folder.
+    """Open "smollm2", an existing file or folder, or else a checkpoint on the Hub, fetched into the data folder.
 
     Of shards on the Hub, only those of the layers up to `layer` (from 0), and of what is outside the layers, are
     fetched; all of them for None. Every file that the user can read is allowed. Raises CheckpointError for what cannot
-    be opened or fetched, and InputError for bad settings and for a `source` that is none of these, which a Hub name is
-    where the settings do not allow the Hub.
+    be opened or fetched, and InputError for bad settings, for a `source` that is none of these, and for a Hub name if
+    the settings do not allow the Hub.
     """
     path, hub_name, settings = Path(source), repository_name(source), read_settings()
     if source == SMOLLM2 or os.path.exists(path):  # False for a text that cannot be a path
@@ -190,8 +189,7 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
 
 
 def _print_real_head(real_head: RealHead) -> None:
-    """Print two lines about the run, a sentence if the weights are quantized, the texts of all tokens, and three
-    tables.
+    """Print two lines about the run, a sentence if the weights are quantized, all tokens, and three tables.
 
     The lines have model, layer, head and key/value head (from 0), and number of tokens, device and number format. The
     tables, of which only the first has column titles, are: the parameters as stored and as used; the shapes of the

@@ -51,8 +51,8 @@ SIGNAL_LAG_S = 0.3  # between the end of a child and our own signal, where both 
 def add_to(commands: Commands) -> None:
     """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json.
 
-    All values are texts: every kind of KINDS_BY_OPTION, joined by commas, and "1" by default; --device and --name are
-    None.
+    All values are texts. By default --kinds names every kind of KINDS_BY_OPTION, separated by commas, --concurrency is
+    "1", and --device and --name are None.
     """
     about = _("Do the heads and large handouts that servers with ATTENTION_SHAPES_RUNNERS=true leave to runners.")
     runner = commands.add("runner", _run, about, printable=False)
@@ -124,8 +124,7 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
 
 
 def _choose_device(text: str | None) -> str:
-    """Return the --device as it was typed, "" if none was; raises InputError for anything but cpu, mps, cuda and
-    cuda:NUMBER.
+    """Return the --device as it was typed, "" if none was; raises InputError unless it is cpu, mps, cuda or cuda:N.
 
     As a side effect, CUDA_VISIBLE_DEVICES limits what this process and its children see: only the GPU with that number,
     counted among those visible so far (no GPU if there are fewer of those); no GPU for "cpu". It is left alone for
@@ -177,8 +176,7 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) -> Runner:
-    """The runner with its device, that device's name and its usable memory in bytes, as torch reports them from a
-    child.
+    """The runner with its device, and with that device's name and usable memory in bytes, as torch reports them.
 
     Without a chosen device it is the fastest (CUDA, as "cuda:0", else MPS, else CPU). A runner that does handouts alone
     is always on the CPU, and needs no torch. Raises InputError for a device that isn't there, and where torch cannot be

@@ -127,8 +127,9 @@ def _raise_file_limit() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening TCP socket at the address; "::" takes IPv4 too where the system can. Raises InputError if it
-    cannot be bound.
+    """Return a listening TCP socket at the address; raises InputError if it cannot be bound.
+
+    "::" takes IPv4 connections too where the system can.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
@@ -199,8 +200,8 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     """Serve on the bound socket until the process ends: `app` in this process if the settings ask for one worker.
 
     With more, each worker is a process that creates an app from the environment; the store of `app` is closed first,
-    and InputError is raised once workers have ended as soon as they start. Proxies of the settings are trusted; a stop
-    waits 5 s for requests.
+    and InputError is raised once workers have ended as soon as they start. Proxies of the settings are trusted. At a
+    stop, requests have 5 s to end.
     """
     import uvicorn
 

@@ -16,10 +16,9 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`, without
-    --json.
+    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`.
 
-    Without EMAIL it is None, without --name it is "".
+    Neither has --json. Without EMAIL it is None, without --name it is "".
     """
     teacher = commands.add(
         "teacher",

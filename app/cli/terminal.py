@@ -47,11 +47,10 @@ class Commands:
     def add(
         self, name: str, run: Callable[[argparse.Namespace], None], help_: str, *, printable: bool = True
     ) -> argparse.ArgumentParser:
-        """Add a command that `main` carries out by calling `run` with the parsed arguments; return its parser for more
-        options.
+        """Add a command that `main` carries out by calling `run` with the parsed arguments; return its parser.
 
-        A `printable` one has --json, for a line of JSON in place of a table. `help_` is its one-line help, in the list
-        of commands and in its own help.
+        Further options are added to that. A `printable` command has --json, for a line of JSON in place of a table.
+        `help_` is its one-line help, in the list of commands and in its own help.
         """
         added = self._subparsers.add_parser(name, help=help_, description=help_)
         added.set_defaults(run=run)
@@ -110,8 +109,7 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows as left-aligned columns two spaces apart, each as wide as its widest cell, without spaces at line
-    ends.
+    """Print rows as left-aligned columns two spaces apart, each as wide as its widest cell; lines end without spaces.
 
     There must be at least one row, and all must have the same length.
     """

@@ -68,9 +68,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
-    """Print key, title, model key, topic and tokens of every worksheet of the app: a table, with --json a list of
-    objects.
-    """
+    """Print key, title, model key, topic and tokens of the app's worksheets: a table, with --json a list of objects."""
     sheets = open_library().worksheets.values()
     if parsed.json:
         keys = ("key", "title", "model", "topic", "tokens")
@@ -83,8 +81,8 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
     """Return the sheet of the worksheet key or sheet code that was typed; a key wins if a text could be both.
 
     Without --seed a worksheet has the sizes its author chose; with it, they are drawn. A text in capitals that is no
-    key is read as a code. Raises InputError for a code with --seed, or a seed that is no whole number; WorksheetError
-    for an unknown worksheet or code; SeedError where Library raises it.
+    key is read as a code. Raises InputError for a code with --seed, or a seed that is not in digits, SeedError for one
+    out of range, and WorksheetError for an unknown worksheet or code.
     """
     library, name = open_library(), parsed.worksheet
     if name not in library.worksheets and (read_code(name) or name.isupper()):
@@ -169,8 +167,8 @@ def _cell_text(cell: str | bool) -> str:
 def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
     """Print those of the rows that are questions: the question, its answer if `key`, and its code if it has any.
 
-    Below a choice come its numbered options; below a question with several boxes, unless `key`, its text with "____"
-    for each box; below other questions nothing.
+    Below a choice come its numbered options, unless it is answered by writing a pattern; below a question with several
+    boxes, unless `key`, its text with "____" for each box; below other questions nothing.
     """
     for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
@@ -296,12 +294,11 @@ def _library_of_file(path: Path, *, as_json: bool) -> Library:
 
 
 def _print_sentences(library: Library, *, as_json: bool) -> None:
-    """Print each sentence of the library's sheets once for each kind, under that kind, with the first sheet that has
-    it.
+    """Print each sentence of the library's sheets once for each kind, under that kind, with one sheet that has it.
 
-    The sheets are every worksheet with every model that suits it, each at the worksheet's number of tokens, at 1 and at
-    MANY_TOKENS; a length that the model cannot take is skipped. With `as_json`, one line maps each kind to its
-    sentences, without the sheets.
+    That sheet is the first. The sheets are every worksheet with every model that suits it, each at the worksheet's
+    number of tokens, at 1 and at MANY_TOKENS; a length that the model cannot take is skipped. With `as_json`, one line
+    maps each kind to its sentences, without the sheets.
     """
     sentences: dict[str, dict[str, str]] = {}
     for worksheet in library.worksheets:

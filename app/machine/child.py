@@ -98,13 +98,12 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Send a job to the child and return its answer, (kind, content); blocks, also while other threads use the
-        child.
+        """Send a job to the child and return its answer, (kind, content).
 
-        Starts a child if none lives; neither its start nor the wait for other threads counts for `time_limit_s`.
-        `on_progress` gets the content of each progress message. `on_tick` is called about every TICK_S, while a child
-        starts, too, but not while other threads use it. What either raises kills the child and is passed on. Afterwards
-        the child is kept for `idle_limit_s`, or killed at once (`_rest`).
+        Blocks, also while other threads use the child, and starts a child if none lives; neither counts for
+        `time_limit_s`. `on_progress` gets the content of each progress message. `on_tick` is called about every TICK_S,
+        while a child starts, too, but not while other threads use it. What either raises kills the child and is passed
+        on. Afterwards the child is kept for `idle_limit_s`, or killed at once (`_rest`).
 
         Raises ChildTooSlow, ChildTooLarge and ChildLost, also while the child starts; each leaves no child, and the
         next call starts another.
@@ -134,7 +133,10 @@ class WarmChild:
         self._end()
 
     def _end(self) -> None:
-        """Wait until no call uses the child, then kill it and cancel the idle timer."""
+        """Wait until no call uses the child, then kill it, if there is one, and cancel the idle timer.
+
+        Unless `close` was called, the next `ask` starts another.
+        """
         with self._lock:
             if self._idle_timer:
                 self._idle_timer.cancel()

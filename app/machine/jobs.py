@@ -342,15 +342,14 @@ class Jobs:
         device: str = "",
         memory_bytes: int = 0,
     ) -> Job:
-        """Queue a job and return it without waiting for it; raises JobRefusedError if the queue takes no more. Not
-        inside a transaction.
+        """Queue a job and return it without waiting for it; raises JobRefusedError if `JobRows.add` does.
 
-        `key` is part of its address, and so a secret. `about` is what its page shows, `arguments` what its work needs,
-        both as JSON. `teacher_id` is the one teacher who may see it, None for everybody who has the key. `along` stores
-        what belongs to the job, in the same transaction. `visitor_id` or `student_id` says who typed its arguments: the
-        job is deleted with them. `checkpoint`, `device` and `memory_bytes` are what a runner must have to do it: see
-        `Job`. Where web processes do jobs, it begins now if no job of its kind waits and this machine is at work on
-        none.
+        Not inside a transaction. `key` is part of its address, and so a secret. `about` is what its page shows,
+        `arguments` what its work needs, both as JSON. `teacher_id` is the one teacher who may see it, None for
+        everybody who has the key. `along` stores what belongs to the job, in the same transaction. `visitor_id` or
+        `student_id` says who typed its arguments: the job is deleted with them. `checkpoint`, `device` and
+        `memory_bytes` are what a runner must have to do it: see `Job`. Where web processes do jobs, it begins now if no
+        job of its kind waits and this machine is at work on none.
         """
         limits = self._kinds[kind][1]
         job = self.rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
@@ -360,8 +359,7 @@ class Jobs:
         return job
 
     def find(self, key: str) -> Job | None:
-        """The job with this key, with its progress and its place; None once it was deleted or ended an hour ago, or if
-        unknown.
+        """The job with this key; None for an unknown key, and once the job was deleted or ended an hour ago.
 
         Who asks is not checked. If the job waits and none of its kind is at work, as after the end of a process, a web
         process that does jobs starts to. Where jobs are left to runners, one that is overdue fails if no living runner
@@ -387,9 +385,8 @@ class Jobs:
     def tidy(self) -> None:
         """Delete what has expired (`JobRows.delete_expired`), refuse hopeless jobs, and `start`.
 
-        Where jobs are left to runners, those are hopeless that are overdue and that no living runner can do, at any
-        look of the last HOPELESS_AFTER_S. Each fails with a sentence in its language, which this thread speaks from
-        then on.
+        Where jobs are left to runners, an overdue job is hopeless if at no look within the last HOPELESS_AFTER_S a
+        living runner could do it. Each fails with a sentence in its language, which this thread speaks from then on.
         """
         self.rows.delete_expired()
         overdue = () if self._runner else self.rows.overdue()
@@ -422,11 +419,10 @@ class Jobs:
                 self.rows.sign_on(self._here)
 
     def _serve(self, runner: Runner) -> None:
-        """Claim jobs for the threads of their kinds until this process closes, and try again every POLL_S if the
-        database fails.
+        """Claim jobs for the threads of their kinds until this process closes, also through outages of the database.
 
         First it signs off and on, so that jobs start again that an earlier process with this name has left. An outage
-        of the database is logged and counted once, when it begins.
+        is logged and counted once, when it begins; then it tries again every POLL_S.
         """
         is_signed_on, is_lost = False, False
         while not self._closed.is_set():
@@ -448,13 +444,12 @@ class Jobs:
                 self._closed.wait(POLL_S)
 
     def _refuse_if_hopeless(self, job: Job) -> bool:
-        """Let a job fail, with the reason of `unmet_need`, if it waits and no living runner can do it; whether it
-        failed.
+        """Let a job fail that waits and that no living runner can do, and return True; otherwise return False.
 
-        It must be overdue, and since HOPELESS_AFTER_S or longer no look of this process may have found a runner that
-        can do it: a runner that restarts, or all of them after an outage of the database, is gone for some seconds
-        only. The list of runners may be RUNNERS_TTL_S old. Always False where this process does jobs itself, and for a
-        job that is at work or has ended.
+        It fails with the sentence and reason of `unmet_need`. It must be overdue, and no look of this process within
+        HOPELESS_AFTER_S may have found a runner that can do it: a runner that restarts, or all of them after an outage
+        of the database, is gone for some seconds only. The list of runners may be RUNNERS_TTL_S old. Always False where
+        this process does jobs itself, and for a job that is at work or has ended.
         """
         if self._runner or job.ending:
             return False

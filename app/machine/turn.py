@@ -22,12 +22,11 @@ class MachineTurn:
 
     @contextmanager
     def taken(self, wait: Callable[[], object]) -> Iterator[None]:
-        """Hold the turn for this `with`, calling `wait()` again and again while another thread or process of the
-        machine has it.
+        """Hold the turn for this `with`, calling `wait()` again and again while somebody else has it.
 
-        `wait` is not called if the turn is free. What it raises ends the waiting and is passed on. The lock's file and
-        its folder are made if missing, and the file stays. Nobody waits if it cannot be made, or where the system has
-        no such locks.
+        That is another thread or process of this machine. `wait` is not called if the turn is free. What it raises ends
+        the waiting and is passed on. The lock's file and its folder are made if missing, and the file stays. Nobody
+        waits if it cannot be made, or where the system has no such locks.
         """
         file, look_s = None, FIRST_LOOK_S
         with suppress(OSError):

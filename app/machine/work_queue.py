@@ -79,10 +79,9 @@ class WorkQueue:
                 self._changed.notify_all()
 
     def check_patience(self, client: Client) -> None:
-        """For whoever works, to call now and then: raises QueueFullError for a visitor if a member has waited over
-        MEMBER_WAIT_S.
+        """Raise QueueFullError if a member has waited over MEMBER_WAIT_S for this visitor's work; never for a member's.
 
-        Never for a member.
+        For whoever works, to call now and then.
         """
         with self._changed:
             waits = not client.is_member and self._members_since
@@ -90,10 +89,10 @@ class WorkQueue:
                 raise QueueFullError
 
     def _take_place(self, client: Client) -> None:
-        """Count a client; raises QueueFullError, and counts nothing, if all places, all of visitors, or all of it are
-        taken.
+        """Count a client; raises QueueFullError, and counts nothing, if there is no place.
 
-        Only visitors need one of the places of visitors. A client with an empty key has no limit of its own.
+        There is none if all places, for a visitor all places of visitors, or all of this client's are taken. A client
+        with an empty key has no limit of its own.
         """
         of_visitors = sum(count for other, count in self._taken.items() if not other.is_member)
         own_limit = self._of_member if client.is_member else self._of_visitor

@@ -170,8 +170,9 @@ class Activities(QueryBase):
         return self._select(activities.c.course_id == course.id)
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
-        """All activities of a student's course, drafts and closed ones too, newest first, with this student's extra
-        time.
+        """All activities of a student's course, drafts and closed ones too, newest first.
+
+        Each has this student's extra time as its `extra_minutes`.
         """
         query = sa.select(extra_time.c.activity_id, extra_time.c.minutes)
         rows = self._fetch_all(query.where(extra_time.c.student_id == student.id))

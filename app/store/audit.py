@@ -148,8 +148,7 @@ class AuditLog(QueryBase):
             self.record("nobody", AuditAction.SIGN_IN_REFUSED)
 
     def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
-        """The newest `limit` entries about any of these objects from `since` on, newest (by id) first, from all kinds
-        together.
+        """The newest `limit` entries about any of these objects from `since` on, of all kinds together, newest first.
 
         `about` has the ids of the objects by kind; entries about no object are left out.
 

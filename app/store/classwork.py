@@ -147,8 +147,7 @@ class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 
     def arrive(self, activity_id: int, student_id: int) -> bool:
-        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is handed
-        in.
+        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
 
         The time of the first opening stays. Outside a transaction, a database that cannot store it, as on a full disk,
         is tolerated. Neither activity nor student is checked.
@@ -184,8 +183,7 @@ class Classwork(QueryBase):
 
     @cached_property
     def _draft_upserts(self) -> Mapping[type[SheetKey], sa.Insert]:
-        """By kind of key, the INSERT of a draft that overwrites the stored one's answers, version, time and tabs; not
-        its variant.
+        """By kind of key, the INSERT of a draft that overwrites the stored one, all but its variant.
 
         It does so only if the stored version is one lower than the new one; else no row changes.
         """
@@ -232,11 +230,10 @@ class Classwork(QueryBase):
         at = self.now()
 
         def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
-            """Save the draft, insert the attempt, and return its id (None for a repeated client id) and the progress
-            afterwards.
+            """Save the draft, insert the attempt, and return its id and the progress afterwards.
 
-            The progress is empty in practice. Raises WorkChangedError if the draft does not follow the stored one, or a
-            new attempt is one more than allowed.
+            The id is None for a client id that the student has used. The progress is empty in practice. Raises
+            WorkChangedError if the draft does not follow the stored one, or a new attempt is one more than allowed.
             """
             if draft:
                 self.save(key, draft)

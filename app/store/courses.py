@@ -100,8 +100,7 @@ class Courses(QueryBase):
         return row.practice if row else None
 
     def set_practice(self, course: Course, practice: Mapping[str, Any] | None) -> None:
-        """Store what a course practises, unchecked, as JSON; None ends its practice, and deletes its students' practice
-        records.
+        """Store what a course practises, unchecked; None ends its practice, and deletes its students' records of it.
 
         Any other value leaves the records as they are.
         """
@@ -112,8 +111,7 @@ class Courses(QueryBase):
                 self._execute(sa.update(students).where(of_course).values(practice_record=None))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
-        """All courses where a teacher is instructor or assistant, newest (by id) first, with their role and number of
-        students.
+        """All courses where a teacher is instructor or assistant, newest first, with role and number of students.
 
         Archived courses and sample courses are included. Students on the roster count whether they have joined or not.
         """

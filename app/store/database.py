@@ -102,8 +102,7 @@ def _json_text(value: object) -> str:
 
 
 def _measure(engine: sa.Engine, app_meters: Meters) -> None:
-    """Measure how long each statement and each commit of this engine takes, in seconds, in
-    `app_meters.database_seconds`.
+    """Measure how many seconds each statement and commit of this engine takes, in `app_meters.database_seconds`.
 
     They are labelled "read" (a statement that begins with SELECT), "write" (any other) and "commit". A statement that
     fails is not measured.
@@ -191,12 +190,11 @@ def prepare_tables(connection: sa.Connection) -> None:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to a revision, such as "0001_tables", in the caller's transaction, without a
-    commit.
+    """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
 
-    An empty database gets all of them. Tables of a newer version that this one can work with (`is_newer`) stay as they
-    are. Raises OlderDatabaseError for tables from before the first release, and CommandError where the tables have
-    another revision that this code does not know.
+    In an empty database, these are all up to it. Tables of a newer version that this one can work with (`is_newer`)
+    stay as they are. Raises OlderDatabaseError for tables from before the first release, and CommandError where the
+    tables have another revision that this code does not know.
     """
     current = revision_of(connection) or ""
     if is_before_release(current):
@@ -212,10 +210,9 @@ def revision_of(connection: sa.Connection) -> str | None:
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
-    """How many resume codes and sealed tickets together were stored with another key, so that this one cannot read
-    them.
+    """How many resume codes and sealed tickets, added up, were stored with another key than this one.
 
-    Those of archived courses count, too.
+    This one cannot read them. Those of archived courses count, too.
     """
     count = 0
     with engine.connect() as connection:
@@ -225,8 +222,7 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
 
 
 def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
-    """Whether a web process with another secret key is connected to this database now; False for SQLite, where none can
-    be.
+    """Whether a web process with another secret key is connected to this database now; False for SQLite.
 
     PostgreSQL knows by the names of connections, which contain a mark of the key, so that nothing is left of a process
     that has ended. One that was idle for a minute does not count: a pool such as PgBouncer keeps it, with its name. No

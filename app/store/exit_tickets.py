@@ -129,12 +129,12 @@ class ExitTickets(QueryBase):
                 log.warning("exit tickets: %s", type(error).__name__)
 
     def _mix(self, activity_id: int, leave: int) -> None:
-        """Replace all sealed tickets of an activity but `leave` random ones by their answers, in random order, with new
-        ids.
+        """Replace sealed tickets of an activity by their answers in random order; `leave` random ones stay sealed.
 
-        If `leave` is 0, all anonymous answers are written again with them. Nothing happens to fewer than MIN_MIXED
-        tickets, unless `leave` is 0 and there are no earlier answers. Tickets of another key stay. One transaction, so
-        that a ticket is either sealed or open, whenever the process is killed.
+        If `leave` is 0, all anonymous answers are written again with them, and every answer written gets a new id.
+        Nothing happens if fewer than MIN_MIXED would be replaced, unless `leave` is 0 and there are no earlier answers.
+        Tickets of another key stay. One transaction, so that a ticket is either sealed or open, whenever the process is
+        killed.
         """
         with self.transaction() as connection:
             # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.

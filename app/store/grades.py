@@ -75,11 +75,11 @@ class Grades(QueryBase):
     """Queries on the points of a course."""
 
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt (highest id) of every student, or of this one, on every sheet key of these activities, in no
-        order.
+        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order.
 
-        It is the last whether it was handed in, auto-submitted, late or none of these. A worksheet that was revised has
-        a sheet key for each version of its questions. No `activity_ids` give nothing.
+        That is the one with the highest id. It is the last whether it was handed in, auto-submitted, late or none of
+        these. A worksheet that was revised has a sheet key for each version of its questions. No `activity_ids` give
+        nothing.
         """
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)

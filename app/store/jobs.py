@@ -131,8 +131,7 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def find(self, key: str) -> Job | None:
-        """A job with its place, whether it waits, is at work or has ended; None for an unknown key, and one that was
-        deleted.
+        """A job with its place, also one that has ended; None for an unknown key, and for a job that was deleted.
 
         Who may see it is for the caller to check.
         """
@@ -185,10 +184,10 @@ class JobTable(QueryBase):
         lost = {"ending": "lost", "is_working": False, "heard_at": self._time()}
 
         def within(connection: sa.Connection) -> Claimed | None:
-            """Start the first job that the runner can do, and return it with its arguments; None if there is none or no
-            place.
+            """Start the first job that the runner can do, and return it with its arguments.
 
-            Silent jobs before it that have been started MAX_ATTEMPTS times are lost. All under the lock of the queue.
+            None if there is none, or if the runner is at work on as many as it may. Silent jobs before it that have
+            been started MAX_ATTEMPTS times are lost. All under the lock of the queue.
             """
             self._lock_queue(connection, kind)
             while row := connection.execute(first).one_or_none():
@@ -241,7 +240,7 @@ class JobTable(QueryBase):
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a visitor's job at work on a runner is to stop, so that the runner can do a member's job of its kind.
+        """Whether a member's job of this kind that the runner can do waits, and was queued over GIVES_WAY_AFTER ago.
 
         As many stop as there are members' jobs that wait, that the runner can do, and that were queued over
         GIVES_WAY_AFTER ago: those with the highest ids. Jobs on other runners don't count, nor do members' jobs whose
@@ -336,8 +335,7 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def cancel(self, job: Job) -> bool:
-        """End a job that waits or is at work as "cancelled"; False, and nothing changes, for one that has ended
-        already.
+        """End a job that waits or is at work as "cancelled", and return True; False if it has ended already.
 
         Its process notices at its next sign of life. If the job was never started, or was put back or retried since,
         its client's later jobs of that kind move up by a turn.
@@ -439,10 +437,9 @@ class JobTable(QueryBase):
         self._execute(insert.on_conflict_do_update(index_elements=[runners.c.name], set_=said))
 
     def sign_off(self, name: str) -> None:
-        """Delete the runner with this name; jobs at work there count as silent, so that the next runner that looks
-        starts them.
+        """Delete the runner with this name; jobs at work there count as silent, so that they start again at once.
 
-        Nothing happens if there is no such runner or job.
+        The next runner that looks for jobs starts them. Nothing happens if there is no such runner or job.
         """
         at_work_there = (_OPEN, jobs.c.is_working, jobs.c.runner == name)
         with self.transaction():
@@ -481,12 +478,12 @@ class JobTable(QueryBase):
         return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
 
     def _build_found(self) -> sa.Select[Any]:
-        """A query of all jobs, ended or not, for `_job`: the columns shown, "is_working", "before", "is_stalled" and
-        "is_overdue".
+        """A query of all jobs, ended or not, in the form of `_job`, with what only the queue knows.
 
-        A job that waits has before it those of its kind that are at work, or would be started first: members' before
-        visitors', then by turn, then by id; any other has 0. It is stalled if it waits and no other job of its kind is
-        at work, and overdue if it waits and was queued over OVERDUE_AFTER ago. A job whose runner fell silent waits.
+        That is "is_working", "before", "is_stalled" and "is_overdue". A job that waits has before it those of its kind
+        that are at work, or would be started first: members' before visitors', then by turn, then by id; any other has
+        0. It is stalled if it waits and no other job of its kind is at work, and overdue if it waits and was queued
+        over OVERDUE_AFTER ago. A job whose runner fell silent waits.
         """
         waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
         rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)

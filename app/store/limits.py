@@ -63,8 +63,7 @@ def limit_postgresql(engine: sa.Engine, name: str) -> None:
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        """Connect with _PARAMETERS, unless the URL has others, and the name, and set the limits of `_set_limits` on the
-        server.
+        """Connect with _PARAMETERS, unless the URL has others, and the name; then set the limits of `_set_limits`.
 
         Raises psycopg's OperationalError, after collecting garbage, if the server cannot be reached or refuses.
         """
@@ -157,8 +156,7 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError, with a NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES
-    free.
+    """Raise OperationalError, with NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES.
 
     Never for PostgreSQL and for SQLite in memory.
     """
@@ -264,8 +262,8 @@ class HealthCheck:
 def insist(store: Callable[[], object]) -> None:
     """Call `store` until it succeeds, with the pauses of STORED_AGAIN_AFTER_S, while the database cannot do its work.
 
-    For what nobody would send again: it blocks for half a minute or longer, and `store` must bear being called again.
-    Any other error is raised at once, a failure of the database after the last pause.
+    For what nobody would send again: it may block for half a minute or longer, and `store` must bear being called
+    again. Any other error is raised at once, a failure of the database after the last pause.
     """
     for pause_s in (*STORED_AGAIN_AFTER_S, None):
         try:

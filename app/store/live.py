@@ -61,8 +61,7 @@ class Live(QueryBase):
         return {(row.student_id, row.sheet_key): row.version for row in rows}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
-        """The drafts of these students in an activity, by student id and sheet key; sheets without a draft are left
-        out.
+        """The drafts of these students in an activity, by student id and sheet key; sheets without one are left out.
 
         Drafts under sheet keys of earlier revisions are among them.
         """
@@ -95,8 +94,9 @@ class Live(QueryBase):
         }
 
     def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
-        """By attempt id, the kind of mark by blank, the keys of misconceptions, and the answers; unknown ids are left
-        out.
+        """By attempt id, the marks by blank, the keys of misconceptions, and the answers; unknown ids are left out.
+
+        A mark is its kind, as a word.
         """
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):

@@ -82,10 +82,9 @@ class Materials(QueryBase):
     def add(
         self, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, content: Mapping[str, Any]
     ) -> Material:
-        """Add a material of `owner`, with these settings as version 1, saved by `teacher`, and return it; nothing is
-        checked.
+        """Add a material of `owner`, with these settings as version 1, saved by `teacher`; return it.
 
-        Its title, topic and model are copied from the settings, cut to what their columns hold.
+        Nothing is checked. Its title, topic and model are copied from the settings, cut to what their columns hold.
         """
         owned = {"course_id": owner.id} if isinstance(owner, Course) else {"teacher_id": owner.id}
         row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": self.now()}
@@ -160,11 +159,10 @@ class Materials(QueryBase):
         return self._all(sa.or_(materials.c.course_id.in_(taught), materials.c.teacher_id == teacher.id))
 
     def removed(self, teacher: Teacher) -> tuple[Material, ...]:
-        """The removed materials that a teacher can put back, by title: their own, and those of courses that they may
-        change.
+        """The removed materials that a teacher can put back, by title: their own, and those of some courses.
 
-        They are an instructor of these, not only an assistant, and none of them is archived. Materials that
-        housekeeping has deleted are gone.
+        In these courses the teacher is an instructor, not only an assistant, and none of them is archived. Materials
+        that housekeeping has deleted are gone.
         """
         is_led = (staff.c.teacher_id == teacher.id, staff.c.role == "instructor", courses.c.archived_at.is_(None))
         led = sa.select(staff.c.course_id).join(courses, courses.c.id == staff.c.course_id).where(*is_led)
@@ -249,7 +247,9 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 
 def _newest_versions() -> sa.Select[Any]:
-    """The SELECT of every material, removed or not, with what its newest version holds."""
+    """The SELECT of every material, removed or not, with the content of its newest version, and when and by whom that
+    was saved, by the fields of Material. Conditions and order are for the caller to add.
+    """
     names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
     newest = (material_versions.c.material_id == materials.c.id, material_versions.c.number == materials.c.version)
     is_shared = materials.c.share_hash.is_not(None).label("is_shared")

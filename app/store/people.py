@@ -134,7 +134,10 @@ class People(QueryBase):
         self._execute(sa.delete(account_links).where(account_links.c.token_hash == hash_secret(token)))
 
     def find_link(self, token: str) -> AccountLink | None:
-        """The account link with this token; None if it is used, void, expired or unknown."""
+        """The account link with this token, of whatever kind; None if it is used, void, expired or unknown.
+
+        It is not used up by that.
+        """
         this = account_links.c.token_hash == hash_secret(token)
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
@@ -195,10 +198,9 @@ class People(QueryBase):
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Store a session of a teacher that begins now, and return its random token for the cookie; only a hash is
-        stored.
+        """Store a session of a teacher that begins now, and return its random token, for the cookie.
 
-        Other sessions of the teacher stay open. No password is checked here.
+        Only a hash of the token is stored. Other sessions of the teacher stay open. No password is checked here.
         """
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}

@@ -70,9 +70,7 @@ class WriteLock:
         self._lock.release()
 
     def close(self) -> None:
-        """Close the file, once no thread of this process holds the lock; the lock still works, and opens the file
-        again.
-        """
+        """Close the file, once no thread of this process holds the lock; the next use of the lock opens it again."""
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
