@@ -307,9 +307,11 @@ def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], 
 
 
 def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, with its numbers.
+    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, query by query.
 
-    Positions count from 1, `visible` is 1 or 0, and numbers have as many digits as it takes to read the same float32.
+    The columns are query, query_token, key, key_token, product, score, visible, weight. Positions count from 1,
+    `visible` is 1 or 0, a score is the one before the mask, and numbers have as many digits as it takes to read the
+    same float32.
     """
     yield ("query", "query_token", "key", "key_token", "product", "score", "visible", "weight")
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)

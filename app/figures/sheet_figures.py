@@ -138,9 +138,10 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts, among them a caption about shortened sides if it has any.
+    """The figure of a plan with its texts: alt text, explanations, sentences on what does not fit, and captions.
 
-    Stripes have no sentences on what does not fit: another figure has the brackets.
+    The only caption here is the one about shortened sides, if it has any. Stripes have no sentences on what does not
+    fit: another figure has the brackets.
     """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)

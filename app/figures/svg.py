@@ -163,7 +163,7 @@ def _arc_path(arc: Arc) -> str:
 
 
 def _bracket(each: MismatchBracket, state: str) -> str:
-    """A bracket with its two hooks and its text; `state`, its state in a flow, is a CSS class."""
+    """A bracket with its text and, at each end, a hook towards the matrix; `state`, that in a flow, is a CSS class."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"
