@@ -59,8 +59,10 @@ def draw_side_by_side(
 ) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
 
-    All figures of matrices are on one scale, the smaller of the two, so that equal lengths look equal. Of a flow, only
-    the products that differ are drawn. Stripes, which have a scale of their own, are left out.
+    Figures of matrices come first, then bars of counts, even on a worksheet that shows no drawing. All figures of
+    matrices are on one scale, the smaller of the two, so that equal lengths look equal; the bars of a pair share a
+    scale as well. Of a flow, only the products that differ are drawn. Stripes, which have a scale of their own, are
+    left out.
     """
     longest = [longest_bars(variant, values) for values in (left, right)]
     shared = {key: max(each[key] for each in longest) for key in longest[0]}

@@ -242,8 +242,9 @@ class HintWriter:
     def _form(self, count: Count, total: Expression) -> str:
         """The relation for the form of a count's total, in symbols that the model does not make equal.
 
-        The count's `hint` if it has one. Else by its form: a number or with N, one size alone, with a subtraction, a
-        product, a sum.
+        The count's `hint` if it has one. Else, for a number or a total with N: "one-token-first" if it has another
+        symbol too and N exactly once in every term, otherwise "three-tokens-first". Else "as-one-size", "as-difference"
+        if anything is subtracted, "as-product" for a single term, or "as-sum".
         """
         if count.hint:
             return count.hint
