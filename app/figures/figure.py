@@ -64,7 +64,8 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 def fast_replace(part: T, /, **values: Any) -> T:
     """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times.
 
-    An edge forgets the `text_box` that it has worked out.
+    `__init__` and `__post_init__` don't run, and names of values aren't checked. What the part has already worked out
+    and cached is copied, except for an edge's `text_box`.
     """
     copy: T = object.__new__(type(part))
     fields = vars(copy)
@@ -331,7 +332,7 @@ class Edge:
         return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """The edge with its label moved outwards, away from its box, past all of these rectangles."""
+        """The edge with its label moved outwards, away from its box, to CLEAR_PX past all of these rectangles."""
         text = self.text_box
         match self.side:
             case "left" | "foot":
@@ -378,7 +379,7 @@ class Arc:
 
     @property
     def points(self) -> Polygon:
-        """ARC_POINTS + 1 points along it, from start to end."""
+        """ARC_POINTS + 1 points along it, from start to end: a quarter of an ellipse."""
         (x1, y1), (x2, y2) = self.start, self.end
         upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
         if upright:
@@ -498,7 +499,10 @@ class Flow:
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The labels of the lane inside the frames, without the first, always visible one, each with its products."""
+        """The lane's labels, each with the keys of the products that it is shown for, separated by spaces.
+
+        The first label is left out, since it is always visible. Products with an equal edge share a label.
+        """
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)
@@ -573,9 +577,10 @@ class Sketch:
         return Sketch(**placed, flow=self.flow and place(self.flow))
 
     def states(self, working: str, is_done: Callable[[str], bool]) -> dict[str, str]:
-        """The states of its parts (see Flow), by their `products`.
+        """The states of its parts (see Flow), by their `products`: "on", "done", "on done" or "".
 
-        `working` is the product worked on, "" if all is done. `is_done` says of a product whether it is fully answered.
+        A part is on if `working`, the product worked on, is one of its products, or is "" because all is done. It is
+        done if any of its products is; `is_done` says of a product whether it is fully answered.
         """
         kinds = (self.boxes, self.edges, self.arcs, self.signs, self.brackets)
         states = dict[str, str]()

@@ -176,8 +176,10 @@ class _Lane:
     def products(self) -> tuple[_Product, ...]:
         """The products of this lane that the plan draws, in order.
 
-        Right operands are above and below the lane in turn, starting above; results of the same left operand in a row
-        have theirs on the same side. Products that are not drawn count, so that each is where it is in the whole flow.
+        A product is in the lane if its left operand is the lane's first matrix or the result of an earlier product of
+        the lane. Right operands are above and below the lane in turn, starting above; results of the same left operand
+        in a row have theirs on the same side. Products that are not drawn count, so that each is where it is in the
+        whole flow.
         """
         products, is_above = list[_Product](), False
         for key in self.whole.results:

@@ -115,8 +115,9 @@ def row_sentence(numbers: HeadNumbers, query: int) -> str:
 def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
     """A query's row with its cells: every key, or in a reduced picture, of each column the key with the largest weight.
 
-    Numbers have the decimals that suit the largest product of the whole head. `reduction` is "" unless the picture is
-    reduced. Raises IndexError if there is no such query.
+    `query` counts from 0 among the queries that were computed, the `position` of a token from 1 in the text. Numbers
+    have the decimals that suit the largest product of the whole head. `reduction` is "" unless the picture is reduced.
+    Raises IndexError if there is no such query.
     """
     if not 0 <= query < len(numbers.queries):
         raise IndexError(query)
@@ -149,11 +150,12 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
 
 
 def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
-    """The query and key to begin with: a token that looks back at one other than the first.
+    """The query and key to begin with, both from 0: a token that looks back at one other than the first.
 
-    Of these, where w · ln(w · n) is largest, for a weight w in a row with n keys to see: the weight's part in how far
-    the row is from an even one. A large weight among few keys says less. In a text without such a pair, as of two
-    tokens, the last query and its largest weight.
+    The query counts among those computed. Of such pairs, it is the one where w · ln(w · n) is largest, for a weight w
+    in a row with n keys to see: the weight's part in how far the row is from an even one. A large weight among few keys
+    says less. In a text without such a pair, as of two tokens, it is the last query and the key with its largest
+    weight.
     """
     import numpy as np
 
@@ -307,9 +309,11 @@ def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], 
 
 
 def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, with its numbers.
+    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, query by query.
 
-    Positions count from 1, `visible` is 1 or 0, and numbers have as many digits as it takes to read the same float32.
+    The columns are query, query_token, key, key_token, product, score, visible, weight. Positions count from 1,
+    `visible` is 1 or 0, a score is the one before the mask, and numbers have as many digits as it takes to read the
+    same float32.
     """
     yield ("query", "query_token", "key", "key_token", "product", "score", "visible", "weight")
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
@@ -348,8 +352,9 @@ def _distinct(tokens: tuple[str, ...], index: int) -> str:
 def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
     """The dot product of a query and a key, in float32 as it was computed, and what becomes of it up to the weight.
 
-    Its SHOWN_TERMS largest terms are given one by one, the others as one sum. `places` are the decimals of each number;
-    `column` is its column in the picture, which begins at the key `first_key`.
+    Its SHOWN_TERMS largest terms by absolute value are given one by one, the others as one sum. `query` and `key` count
+    from 0, features and positions in the result from 1. `places` are the decimals of each number; `column` is its
+    column in the picture, which begins at the key `first_key`.
     """
     import numpy as np
 

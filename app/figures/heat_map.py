@@ -143,7 +143,8 @@ def stages(numbers: HeadNumbers) -> tuple[StageKey, ...]:
 def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of a stage, and which of them are hidden (bool): both (M, N), or (M, N - 1) for "rest".
 
-    "rest" is the weights without the first column, each row divided by its sum; a row of zeros stays one.
+    Nothing is hidden in "products" and "scaled"; "masked" has the same scores as "scaled", with the mask. "rest" is the
+    weights without the first column, each row divided by its sum; a row of zeros stays one.
     """
     import numpy as np
 

@@ -241,7 +241,10 @@ class Pen:
         )
 
     def label(self, blank: Blank) -> tuple[str, EdgeKind, str]:
-        """The label of a side (the length typed for it, or "?"), its colour, and the name of what it counts. Cached."""
+        """The label of a side, its colour, and the name of what it counts. Cached.
+
+        It is ("?", "unknown", "") while the length is not known.
+        """
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named

@@ -59,8 +59,10 @@ def draw_side_by_side(
 ) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
 
-    All figures of matrices are on one scale, the smaller of the two, so that equal lengths look equal. Of a flow, only
-    the products that differ are drawn. Stripes, which have a scale of their own, are left out.
+    Figures of matrices come first, then bars of counts, even on a worksheet that shows no drawing. All figures of
+    matrices are on one scale, the smaller of the two, so that equal lengths look equal; the bars of a pair share a
+    scale as well. Of a flow, only the products that differ are drawn. Stripes, which have a scale of their own, are
+    left out.
     """
     longest = [longest_bars(variant, values) for values in (left, right)]
     shared = {key: max(each[key] for each in longest) for key in longest[0]}
@@ -138,9 +140,10 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts, among them a caption about shortened sides if it has any.
+    """The figure of a plan with its texts: alt text, explanations, sentences on what does not fit, and captions.
 
-    Stripes have no sentences on what does not fit: another figure has the brackets.
+    The only caption here is the one about shortened sides, if it has any. Stripes have no sentences on what does not
+    fit: another figure has the brackets.
     """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)

@@ -29,7 +29,8 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
     """Yield the whole <svg> element as markup: opening tag with the alt text, the layers bottom to top, closing tag.
 
     The layers are: lanes of a flow, arcs, pulled bands, boxes, outlines, signs, edges, brackets, axis labels of a flow,
-    then the breaks in boxes that are too long to draw, and last what else is `inside`.
+    then the breaks in boxes that are too long to draw, and last what else is `inside`. The role is "img", or "group" if
+    anything is `inside`. The frames of a flow are data for the script.
     """
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
@@ -163,7 +164,7 @@ def _arc_path(arc: Arc) -> str:
 
 
 def _bracket(each: MismatchBracket, state: str) -> str:
-    """A bracket with its two hooks and its text; `state`, its state in a flow, is a CSS class."""
+    """A bracket with its text and, at each end, a hook towards the matrix; `state`, that in a flow, is a CSS class."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"

@@ -288,8 +288,9 @@ def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, A
 def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     """With latent attention, the columns of all keys without their rotary part, and those of the W_UK that makes them.
 
-    Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 - 16 · 64 = 2048. {} unless
-    the columns of keys and of the rotary part are typed, if the sheet asks for the plain keys, or if nothing is left.
+    Both have the same length. Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 -
+    16 · 64 = 2048. {} unless the columns of keys and of the rotary part are typed, if the sheet asks for the plain
+    keys, or if nothing is left.
     """
     keys, rotary = (typed.get(Blank(key, "columns")) for key in ("keys", "rotary_key"))
     if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
@@ -303,7 +304,8 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, 
 def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     """In a layer whose query heads share values, the columns of the context, each head as wide as one of the values.
 
-    {} in other tables, if the sheet asks for the context, and unless typed columns of the values can be divided by G.
+    That is the width typed for all values, divided by G and times H. {} in other tables, if the sheet asks for the
+    context, and unless the typed width can be divided by G.
     """
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
     if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):

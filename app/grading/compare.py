@@ -34,8 +34,10 @@ NearMiss = Literal["close", "close-or-rounded", "binary", "prefix", "coincidence
 def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
     """How a wrong answer just misses its key, or may have been misread; None otherwise.
 
-    `text` is what was typed, `typed` what that was read as. On a sheet in letters, a formula that comes to the right
-    number in this model is a "coincidence". Of a number, tried in this order:
+    The caller must have found the answer wrong: that is not checked. `text` is what was typed, `typed` what that was
+    read as. On a sheet in letters, a formula that comes to the right number in this model is a "coincidence", and
+    nothing else is tried. Of a number, tried in this order:
+
     - "binary": in a box of bytes, right if the decimal prefix were the binary one (25 MB for 25 MiB).
     - "close" or, in a box of bytes or operations, "close-or-rounded": a count with no tolerance, typed with two or more
       significant digits and at least one trailing zero, less than one unit of its last significant digit from the key.

@@ -107,8 +107,9 @@ def mark_scores(variant: Variant, step: DecodeStep, texts: Sequence[str]) -> Ask
 def _marked(sheet: Variant, texts: Sequence[str], right: str, so_far: str = "") -> AskedBoxes:
     """The boxes of a sheet, graded, with one sentence; a follow-through counts as wrong.
 
-    The sentence is the first of these that there is: why a box can't be read; if a box is wrong, the diagnosis or else
-    the nudge of the first wrong box; if some boxes are empty, `so_far` (nothing if all are); else `right`.
+    `texts` are in the order of the boxes; raises ValueError if there are not as many. The sentence is the first of
+    these that there is: why the first unreadable box can't be read; if a box is wrong, the diagnosis or else the nudge
+    of the first wrong box; if some boxes are empty, `so_far` (nothing if all are); else `right`.
     """
     report = grade(sheet, dict(zip(sheet.blanks_by_name, texts, strict=True)))
     marks = [report.marks[blank] for blank in sheet.blanks]

@@ -98,7 +98,7 @@ def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int])
 
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
-    """The two figures, both as wide as the wider one and without sentences below."""
+    """The two figures, both as wide as the wider one, without captions and explanations; heights stay as they are."""
     width = max(figure.frame.width for figure in pair)
     first, second = (
         replace(each, frame=each.frame._replace(width=width), captions=(), explanations=()) for each in pair

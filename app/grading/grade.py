@@ -117,8 +117,10 @@ class Report:
     def as_json(self, variant: Variant) -> dict[str, object]:
         """The report in the form of the API and the terminal: the score, out_of, the marks, and what they come from.
 
-        Boxes have their names on the sheet, such as 'queries.rows'. "first_mismatch", "diagnosis" and a mark's
-        "repeats" are None if there is none.
+        Boxes have their names on the sheet, such as 'queries.rows'. A mark has "mark", "read_as", "message" and
+        "repeats", a mistake "costs", "others" and "misconception". "first_mismatch" has "at" (the tensor that is
+        computed), "left", "right" and "message", "diagnosis" has "key", "message", "explains" and "also".
+        "first_mismatch", "diagnosis", "repeats" and "misconception" are None if there is none.
         """
         box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
         return {
@@ -238,7 +240,11 @@ def without_help(report: Report) -> Report:
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
-    """The mark of one box by the key; `typed` is what its text was read as, None for an empty box."""
+    """The mark of one box by the key; `typed` is what its text was read as, None for an empty box.
+
+    It is empty, unreadable, right or wrong. Only an unreadable or wrong box has a message, and only a right or wrong
+    one has the number that was read.
+    """
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):

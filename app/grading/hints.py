@@ -48,11 +48,12 @@ class Hint:
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
     """The hint of a level on a marked sheet, about the diagnosed misconception or else about a box left to put right.
 
-    Level 1 is a nudge, level 2 says how the box is made or what the misconception is, level 3 which boxes to look at
-    again. That box is the first wrong one, else the first unreadable one, else the first empty one; follow-throughs are
-    not left to put right. An author's hint for its row, or for that of the first such box that the diagnosis explains,
-    is level 1. At level 3 of a case with a bug, the diagnosis is left out. None if nothing readable was answered, if no
-    box is left to put right, and on a worksheet that gives no hints.
+    The box left to put right is the first wrong one, else the first unreadable one, else the first empty one;
+    follow-throughs don't count. Level 1 is a nudge, level 2 says how the box is made or what the misconception is,
+    level 3 which boxes to look at again: without a diagnosis all wrong ones or, if none is wrong, the box left to put
+    right. An author's hint for its row, or for that of the first such box that the diagnosis explains, is level 1. At
+    level 3 of a case with a bug, the diagnosis is left out. None if nothing readable was answered, if no box is left to
+    put right, and on a worksheet that gives no hints.
     """
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
@@ -243,8 +244,9 @@ class HintWriter:
     def _form(self, count: Count, total: Expression) -> str:
         """The relation for the form of a count's total, in symbols that the model does not make equal.
 
-        The count's `hint` if it has one. Else by its form: a number or with N, one size alone, with a subtraction, a
-        product, a sum.
+        The count's `hint` if it has one. Else, for a number or a total with N: "one-token-first" if it has another
+        symbol too and N exactly once in every term, otherwise "three-tokens-first". Else "as-one-size", "as-difference"
+        if anything is subtracted, "as-product" for a single term, or "as-sum".
         """
         if count.hint:
             return count.hint

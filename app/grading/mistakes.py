@@ -85,8 +85,9 @@ class _Equation:
 def _equations(problem: Problem) -> tuple[_Equation, ...]:
     """Counts of tensors and totals of parts, in the order of the table, then views and reshapes.
 
-    A merged side is the product of its parts. Of a side that is split, each part has an equation: the whole divided by
-    the other parts.
+    Each equation has the blank, those it is computed from, and how to compute it. Parts of a total that the table lacks
+    are left out. A merged side is the product of its parts. Of a side that is split, each part has an equation: the
+    whole divided by the other parts.
     """
     table = problem.table
     equations = list[_Equation]()
@@ -136,7 +137,11 @@ def _right_numbers(problem: Problem) -> Mapping[Blank, int]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _quantities(problem: Problem) -> Mapping[Blank, Quantity]:
-    """The quantity that each blank asks for, of all blanks that are asked or in an equation; see `Quantity`."""
+    """The quantity that each blank asks for, of all blanks that are asked or in an equation; see `Quantity`.
+
+    It is ("side", right number), ("count", right number), or, for a count without symbols, the blank itself, which
+    shares its quantity with no other.
+    """
     rows = {**problem.table.by_key, **problem.table.askable}
 
     def quantity(blank: Blank, number: int) -> Quantity:
@@ -156,9 +161,10 @@ def find_mistakes(
 ) -> tuple[Mistake, ...]:
     """The fewest mistakes that lead to the wrong ones of the typed `values`, in the order of the boxes that they cost.
 
-    Every wrong box belongs to exactly one of them. A mistake costs its first box; if boxes have different `points`, it
-    costs the first of those with the most. Misconceptions are tried one at a time and two at
-    once, diagnosed or not; of equally few mistakes, those with the `diagnosis` are taken, and they alone have its name.
+    Every wrong box belongs to exactly one of them; () if nothing is wrong, and a single wrong box is a mistake without
+    a misconception. A mistake costs its first box; if boxes have different `points`, it costs the first of those with
+    the most. Misconceptions are tried one at a time and two at once, diagnosed or not; of equally few mistakes, those
+    with the `diagnosis` are taken, and they alone have its name.
 
     Guesses share nothing. If more mistakes are left than a fifth of the typed boxes, misconceptions are not tried, and
     no number counts as the one of another box. And a number earns nothing by following if it is typed in two wrong

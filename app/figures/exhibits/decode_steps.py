@@ -64,7 +64,10 @@ class DecodeStep:
 
     @property
     def costs(self) -> StepCosts:
-        """What it costs with a cache and without; a window that drops keys lowers only the costs with a cache."""
+        """FLOPs of one layer's attention for this token and for all tokens so far, each with a cache and without.
+
+        A window that drops keys lowers only the costs with a cache.
+        """
         window = self.keys if self.dropped else None
         return StepCosts(
             step_flops(self.table).size(self.sizes),

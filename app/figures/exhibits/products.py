@@ -43,8 +43,8 @@ class Product:
     def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
         """The left operand's rows and columns as it is multiplied, then those of the right one.
 
-        The columns of a transposed operand count as its rows; with tokens as columns, those of the other operand do
-        instead.
+        The columns of a transposed operand count as its rows; with tokens as columns, those of every operand that is
+        not transposed do instead.
         """
         sides = []
         for key in (self.left, self.right):

@@ -216,8 +216,9 @@ class _ProductFrames:
     def _softmax_steps(self) -> Iterator[SlideStep]:
         """Yield how scores become weights in this model: the scale, the mask, the softmax.
 
-        Nothing if the result is not scores, or if typed scores are not square where they should be. The scale has a
-        frame only if something is done to the scores, the mask only if it hides a cell that is drawn.
+        Nothing if the result is not scores, or if typed scores are not square where they should be. Otherwise the
+        softmax always has a frame, the scale only if something is done to the scores, the mask only if it hides a cell
+        that is drawn.
         """
         weights = self._weights
         if weights is None or not self._is_as_square_as_in_the_model():

@@ -39,7 +39,11 @@ _SHAPE_SCALE = 13 / 12  # of the type of shapes to that of names, as in exhibits
 
 
 def token_exhibit(variant: Variant) -> Exhibit:
-    """The exhibit for the model and the number of cached tokens of a sheet about a decode step."""
+    """The exhibit for the model and the number of cached tokens of a sheet about a decode step.
+
+    It has one frame for each step of `steps_of`, "token-5" for the fifth token, with a sentence, a drawing and, before
+    some steps, a question about the next.
+    """
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
     frames = list[Frame]()
@@ -67,8 +71,8 @@ class _Row:
 def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
     """The rows up to the new token's: the first tokens as words, those between as one row, then the new token.
 
-    The row of several tokens between is labelled "⋯". A single one, and a new token after the words, are labelled by
-    their number, from 1.
+    If the new token is one of the words, its row is the last word. The row of several tokens between is labelled "⋯". A
+    single one, and a new token after the words, are labelled by their number, from 1.
     """
     rows = [_Row(word, range(index, index + 1)) for index, word in enumerate(words[: step.tokens])]
     between = range(len(words), step.cached)
@@ -146,7 +150,10 @@ def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str
 
 
 def _parts(grid: _Grid, step: DecodeStep) -> Iterator[Part]:
-    """Everything in the picture of a step, from the back to the front."""
+    """Everything in the picture of a step, from the back to the front.
+
+    These are the room for all rows, their names, the rows, the letters, and the shapes twice: with a cache and without.
+    """
     rows = _rows(grid.words, step)
     yield _room(grid)
     yield from _names(grid, rows)
