@@ -214,10 +214,11 @@ class _Sheet:
     within_rounding: WithinRounding
 
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
-        """The fewest causes or, if boxes have `points`, those that cost the fewest points.
+        """The fewest causes that explain all wrong boxes or, if boxes have `points`, those that cost the fewest points.
 
-        Of causes that cost as much, the `diagnosed` misconceptions are taken, else those with fewer misconceptions.
-        None if even the fewest are more than a fifth of the typed boxes, rounded up, or all boxes have one number.
+        Of causes that cost as much, those with exactly the `diagnosed` misconceptions win, then those with fewer
+        misconceptions. None if even the fewest are more than a fifth of the typed boxes, rounded up, or if all typed
+        boxes have one and the same number and any is wrong.
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
@@ -271,11 +272,11 @@ class _Sheet:
         return list(candidates.values())
 
     def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
-        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes.
+        """The causes of the wrong boxes if exactly these misconceptions are held; None for more than `most` causes.
 
-        Boxes that they don't explain are given numbers: one for all boxes of a quantity with the same number, or one
-        for each `silent` box. Of these, those that follow from others, or from counts that the misconceptions give, are
-        left out (`fewest`).
+        Each misconception is one cause. Boxes that they don't explain are given numbers: one for all boxes of a
+        quantity with the same number, or one for each `silent` box. Of these, those that follow from others, or from
+        counts that the misconceptions give, are left out (`fewest`), and each of the rest is one cause.
         """
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
@@ -295,7 +296,11 @@ class _Sheet:
         return causes if causes.number <= most else None
 
     def each_box_alone(self) -> _Causes:
-        """The causes if no misconception is held and each wrong box is one, except totals that follow from others."""
+        """The causes if no misconception is held: each wrong box is one, unless it is a total that follows.
+
+        Only a count that is made from other rows can follow from other wrong numbers; a side never does. There is no
+        limit to the number of causes.
+        """
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
