@@ -253,10 +253,11 @@ class _Sheet:
             yield from ((transposing, each) for each in self._candidates(back) if each not in candidates)
 
     def _candidates(self, values: Values) -> list[Expectation]:
-        """The expectations that explain wrong boxes of `values`, and those that transpose two tensors or all.
+        """The expectations that explain wrong boxes of `values`, and those that transpose several tensors or all.
 
-        Left out are those for which explained boxes and right boxes that they give wrong numbers for are fewer than
-        two: what cannot explain a second box, even if it was corrected, says no more than that this box is wrong.
+        Each is in the list once. Left out are those for which the boxes that they explain and the right boxes that they
+        would give wrong numbers for are fewer than two together: what cannot explain a second box, even if it was
+        corrected, says no more than that this box is wrong.
         """
         right = self.problem.answers.items() & values.items()
         corrected = {blank for blank, _number in right}
@@ -322,9 +323,9 @@ class _Sheet:
     def explained_by(self, held: tuple[Expectation, ...]) -> dict[Blank, Expectation]:
         """The wrong blanks that misconceptions held at once explain, each with the first that does.
 
-        A box is explained by a number that one of them gives; by one that it gives for the box that a number was meant
-        for, if another of them transposes; and, with two, by what is worked out with both. Left out are boxes with a
-        number that two other wrong boxes or more have which are not explained.
+        A box is explained by the number that one of them predicts for it; by the one predicted for the box that the
+        number was meant for, if another of them transposes; and, with two, by what is worked out with both. A box is
+        left out again if more than BOXES_ELSEWHERE wrong boxes that are not explained have the same number.
         """
         explained = dict[Blank, Expectation]()
         for expectation in held:

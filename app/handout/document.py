@@ -407,9 +407,10 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
-    """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
+    """A drawing for the template: its alt text as "title", its frame, matrices, lanes, labelled edges, arcs and signs.
 
-    "pulled" has the heads that are drawn pulled out of their matrix. The frame has room for labels if it `has_labels`.
+    Edges without a label are left out. "pulled" has the corners of each head that is drawn pulled out of its matrix.
+    The frame has room for labels if it `has_labels`; otherwise it fits what is drawn.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {

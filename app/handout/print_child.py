@@ -67,7 +67,10 @@ def preview_data(library: Library, options: HandoutOptions, tickets: Mapping[str
 
 
 def render_preview(data: str, renderer: TypstRenderer, _report: ReportProgress) -> tuple[bytes, ...]:
-    """The first PREVIEW_PAGES pages of `preview_data`, in order, as SVG; documents after these are not typeset."""
+    """The first PREVIEW_PAGES pages, in order, each as SVG, of the documents in `data`, the JSON of `preview_data`.
+
+    Documents after the one that has the last of these pages are not typeset. No progress is reported.
+    """
     pages = list[bytes]()
     for document in json.loads(data):
         if len(pages) < PREVIEW_PAGES:
