@@ -220,10 +220,11 @@ class _Sheet:
     within_rounding: WithinRounding
 
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
-        """The fewest causes or, if boxes have `points`, those that cost the fewest points.
+        """The fewest causes that explain all wrong boxes or, if boxes have `points`, those that cost the fewest points.
 
-        Of causes that cost as much, the `diagnosed` misconceptions are taken, else those with fewer misconceptions.
-        None if even the fewest are more than a fifth of the typed boxes, rounded up, or all boxes have one number.
+        Of causes that cost as much, those with exactly the `diagnosed` misconceptions win, then those with fewer
+        misconceptions. None if even the fewest are more than a fifth of the typed boxes, rounded up, or if all typed
+        boxes have one and the same number and any is wrong.
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
@@ -258,10 +259,11 @@ class _Sheet:
             yield from ((transposing, each) for each in self._candidates(back) if each not in candidates)
 
     def _candidates(self, values: Values) -> list[Expectation]:
-        """The expectations that explain wrong boxes of `values`, and those that transpose two tensors or all.
+        """The expectations that explain wrong boxes of `values`, and those that transpose several tensors or all.
 
-        Left out are those for which explained boxes and right boxes that they give wrong numbers for are fewer than
-        two: what cannot explain a second box, even if it was corrected, says no more than that this box is wrong.
+        Each is in the list once. Left out are those for which the boxes that they explain and the right boxes that they
+        would give wrong numbers for are fewer than two together: what cannot explain a second box, even if it was
+        corrected, says no more than that this box is wrong.
         """
         right = self.problem.answers.items() & values.items()
         corrected = {blank for blank, _number in right}
@@ -277,11 +279,11 @@ class _Sheet:
         return list(candidates.values())
 
     def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
-        """What the wrong boxes come from if these misconceptions are held; None if that is more than `most` causes.
+        """The causes of the wrong boxes if exactly these misconceptions are held; None for more than `most` causes.
 
-        Boxes that they don't explain are given numbers: one for all boxes of a quantity with the same number, or one
-        for each `silent` box. Of these, those that follow from others, or from counts that the misconceptions give, are
-        left out (`fewest`).
+        Each misconception is one cause. Boxes that they don't explain are given numbers: one for all boxes of a
+        quantity with the same number, or one for each `silent` box. Of these, those that follow from others, or from
+        counts that the misconceptions give, are left out (`fewest`), and each of the rest is one cause.
         """
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
@@ -301,7 +303,11 @@ class _Sheet:
         return causes if causes.number <= most else None
 
     def each_box_alone(self) -> _Causes:
-        """The causes if no misconception is held and each wrong box is one, except totals that follow from others."""
+        """The causes if no misconception is held: each wrong box is one, unless it is a total that follows.
+
+        Only a count that is made from other rows can follow from other wrong numbers; a side never does. There is no
+        limit to the number of causes.
+        """
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
@@ -323,9 +329,9 @@ class _Sheet:
     def explained_by(self, held: tuple[Expectation, ...]) -> dict[Blank, Expectation]:
         """The wrong blanks that misconceptions held at once explain, each with the first that does.
 
-        A box is explained by a number that one of them gives; by one that it gives for the box that a number was meant
-        for, if another of them transposes; and, with two, by what is worked out with both. Left out are boxes with a
-        number that two other wrong boxes or more have which are not explained.
+        A box is explained by the number that one of them predicts for it; by the one predicted for the box that the
+        number was meant for, if another of them transposes; and, with two, by what is worked out with both. A box is
+        left out again if more than BOXES_ELSEWHERE wrong boxes that are not explained have the same number.
         """
         explained = dict[Blank, Expectation]()
         for expectation in held:

@@ -82,7 +82,10 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """These names and the course, each once and without "", to be typeset to find letters that no font has."""
+    """A document of these names and the course, each once and without "", made only to find letters that no font has.
+
+    It has the labels and keys that every document has, but no sheet, table or key.
+    """
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
@@ -96,10 +99,11 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
-    """What every document of a handout shares: language, labels, title, course, date, paper, layout, exit ticket.
+    """What all documents of a handout share: language, labels, title, course, date, layout, paper, figures, ticket.
 
-    If variants have different titles, since they are of several models, the title is the name of their topic. "back" is
-    None unless `options.back` is the key of a ticket. Raises HandoutError for too long a course or date.
+    The title is that of the variants; if theirs differ, since they are of several models, it is the name of the first
+    one's topic. "back", the exit ticket, is None unless `options.back` is the key of one; an unknown key is not
+    reported. Raises HandoutError for a course or date that is too long for a line.
     """
     ticket, first = tickets.get(options.back), variants[0]
     shared_title = len({variant.title for variant in variants}) == 1
@@ -145,7 +149,12 @@ def _labels() -> dict[str, str]:
 
 
 def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
-    """The exit ticket for the back of every sheet, without the keys of its questions and options."""
+    """The exit ticket for the back of every sheet: title, advice, questions, and whether it is anonymous.
+
+    A question has its text, kind, options, labels, points of the scale, and whether it is required; the keys of
+    questions and options are left out. The advice is the ticket's instruction, if any, and the rule for which questions
+    to pick.
+    """
     questions = [{"text": question.text, "kind": question.kind, "options": question.options, "labels": question.labels,
                   "points": SCALE_POINTS, "required": question.required} for question in ticket.questions]  # fmt: skip
     advice = " ".join(filter(None, (ticket.instruction, picking_rule(ticket))))
@@ -161,9 +170,10 @@ def _document(
     keys: Sequence[Variant] = (),
     names: _NamesByCode = MappingProxyType({}),
 ) -> TypstData:
-    """One document with what is given of sheets, table and keys; what is not given is empty.
+    """One document of a handout: the header, with the sheets, answer table and keys that are given; without any, empty.
 
-    Each variant of `sheets` is in "variants" once; each sheet has its index. `names` are printed in table and keys.
+    A variant on several of `sheets` is in "variants" once, and each sheet has its index and its name or None. "table"
+    is None without variants for it. Names are printed in the table and keys, by the code of the variant.
     """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     indexes = {code: index for index, code in enumerate(variants)}
@@ -184,8 +194,9 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
     """The variants, each with "panel-model", the index of the variant by which its sheet is split into panels.
 
     Finding where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
-    break at the same rows, so it is found once for all of them: for the one with the longest description, of equal ones
-    that with the longest link. "frames" are the largest width and height of each drawing among these variants.
+    break at the same rows, so it is found once for all of them: for the one with the longest description; of equal
+    ones, the longest link, then the first. "frames" has for each drawing the largest width and the largest height among
+    these variants.
     """
     model: dict[str, int] = {}
     frames: dict[str, list[tuple[float, float]]] = {}
@@ -357,10 +368,11 @@ def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
 
 
 def _program(variant: Variant) -> TypstData | None:
-    """The program of a sheet with what goes in and what happened; None on a sheet without one.
+    """The program of a sheet as lines, with its inputs and what happened; None on a sheet without a program.
 
-    What happened is the line that stops the program and torch's message; without an error, the witness, if the case has
-    one: its caption and cells.
+    If it raises, "stops" is the author's caption, if any, and the line that stops it, counted from 1, and "happened" is
+    the exception's name and torch's message. If not, "stops" is the caption of the witness and "cells" are its numbers;
+    without a witness, both are empty.
     """
     if (code := code_shown(variant)) is None:
         return None
@@ -395,9 +407,10 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
-    """A drawing for the template: its alt text as "title", frame, matrices, labelled edges, arcs, signs.
+    """A drawing for the template: its alt text as "title", its frame, matrices, lanes, labelled edges, arcs and signs.
 
-    "pulled" has the heads that are drawn pulled out of their matrix. The frame has room for labels if it `has_labels`.
+    Edges without a label are left out. "pulled" has the corners of each head that is drawn pulled out of its matrix.
+    The frame has room for labels if it `has_labels`; otherwise it fits what is drawn.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {
@@ -493,10 +506,12 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
 
 
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
-    """The table for marking by hand: one line for each variant, one column for each box, only the answers.
+    """The table for marking by hand: a line for each variant and a column for each box, with the right answers only.
 
-    A line begins with the variant's code and its students' names. If models differ in rows, such as that of an untied
-    LM head, there are columns for all, with "–" for a model that lacks the row.
+    A line begins with the variant's code and its students' names. Rows that not all models have, such as an untied LM
+    head, have columns as well, with "–" for a model that lacks the row. A column has its row's letter, or the name if
+    there is none, and whether it is the first of its row; letters are in the notation of the first variant. "widest" is
+    the line by which the table is fitted to the page.
     """
     rows = _rows_of_all(variants)
     splitter = SymbolSplitter(variants[0].worksheet.notation)
@@ -522,7 +537,11 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
 
 
 def _widest_line(lines: Sequence[TypstData]) -> TypstData:
-    """A line as wide as any, to fit the table to a page: the longest code, names, and answer of each column."""
+    """A line, made up of several, that is as wide as any: to fit the table to a page.
+
+    It has the longest code, the longest answer of each column, and the names of the line whose names have the most
+    letters.
+    """
     return {
         "code": max((line["code"] for line in lines), key=len),
         "names": max((line["names"] for line in lines), key=lambda names: sum(len(name["text"]) for name in names)),
@@ -531,7 +550,11 @@ def _widest_line(lines: Sequence[TypstData]) -> TypstData:
 
 
 def _rows_of_all(variants: Sequence[Variant]) -> list[Row]:
-    """Every row that a variant has, once; one that is new goes right after the row before it in its variant."""
+    """Every row that any of the variants has, once, with the Row of the first that has it.
+
+    A row that an earlier variant lacks goes right after the row before it in its own variant, or first if there is
+    none.
+    """
     rows: list[Row] = []
     for variant in variants:
         place = 0

@@ -103,10 +103,11 @@ class HandoutPrinter:
     def preview(
         self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP
     ) -> tuple[bytes, ...]:
-        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG.
+        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG, in `client`'s turn.
 
-        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. `client` is
-        whose turn it takes in the queue. Raises HandoutError, PrinterBusyError and what Library raises.
+        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Raises
+        HandoutError for more variants than there are, even beyond those shown, or if it takes too long or too much
+        memory; PrinterBusyError; and what Library raises.
         """
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
@@ -116,7 +117,8 @@ class HandoutPrinter:
     def render_small(self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP) -> bytes:
         """The PDF of a handout without names, made while the browser waits, in `client`'s turn.
 
-        Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, PrinterBusyError, and what Library raises.
+        Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, for more variants than there are, or if it takes too long
+        or too much memory; PrinterBusyError; and what Library raises.
         """
         if options.sheets > MAX_DOWNLOAD_SHEETS:
             problem = _("A direct download has at most {most} sheets: press “Create” on the handout’s page instead.")
@@ -143,11 +145,12 @@ class HandoutPrinter:
         on_progress: Callable[[int, int], object] = lambda _done, _total: None,
         check: Callable[[], object] = lambda: None,
     ) -> bytes:
-        """The PDF of a large handout, made in a child of its own.
+        """The PDF of a large handout, made in a child process for this handout alone, without waiting for a turn.
 
-        `tickets` are the exit tickets to choose from, by default those of the printer. `on_progress` is called with how
-        many documents are typeset, and of how many. `check` is called again and again: what it raises ends the work.
-        Raises HandoutError, and ValueError where the sheets cannot be made.
+        `tickets` are the exit tickets to choose from; None, or none at all, means those of the printer. `on_progress`
+        is called with how many documents are typeset, and of how many. `check` is called again and again: what it
+        raises ends the work and is raised here. Raises HandoutError if it takes more than JOB_LIMIT_S or too much
+        memory, PrinterBusyError if the child is lost or fails, and what `make_sheets` raises as a ValueError.
         """
         task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
         with _sentences_for_failures():
@@ -202,7 +205,10 @@ def _memory_limit() -> int:
 
 
 def _result(answer: Message) -> Any:
-    """The result of a task; raises the error that it was refused with, ChildLost where it failed."""
+    """The result of a task from the child's answer.
+
+    Raises the child's error if the task was refused, and ChildLost if it failed for any other reason.
+    """
     kind, content = answer
     if kind == "refused":
         raise content
@@ -213,7 +219,11 @@ def _result(answer: Message) -> Any:
 
 @contextmanager
 def _sentences_for_failures() -> Iterator[None]:
-    """Raise HandoutError, with a sentence, if the child was killed for its time or memory, PrinterBusyError if lost."""
+    """Turn the loss of the child into errors with a sentence for the person who prints; all others pass through.
+
+    Too much memory and too long a time become HandoutError, with the reason "no-memory" or "too-long"; a child that was
+    lost otherwise, or that failed, becomes PrinterBusyError with "stopped".
+    """
     try:
         yield
     except ChildTooLarge:

@@ -10,10 +10,11 @@ from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
-    """The marks as CSV: a header, then a row for each paper with name, code, answers, marks, score and misconception.
+    """The marks as CSV: a header, then a row for each paper, in order.
 
-    There is one answer, as it was written, and one mark, such as "follows", for each box. Texts that a spreadsheet
-    would run as formulas are escaped. The misconception is its key, or empty without a diagnosis.
+    The columns are name, sheet (the variant's code), one for each box with the answer as it was written, one for each
+    box with its mark, such as "follows" (headed "… mark"), score, out_of, and misconception, which is its key, or empty
+    without a diagnosis. Texts that a spreadsheet would run as formulas are escaped.
     """
     boxes = list(variant.blanks_by_name)
     rows: list[Sequence[Cell]] = [

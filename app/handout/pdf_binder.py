@@ -28,7 +28,10 @@ class PdfBinder:
         self._count = 0
 
     def add(self, pdf: bytes) -> None:
-        """Append a PDF, its table header cells renamed so that all differ; raises ValueError after MAX_DOCUMENTS."""
+        """Append a PDF, with its table header cells renamed so that no two documents share a name.
+
+        Raises ValueError, and changes nothing, if MAX_DOCUMENTS have been added.
+        """
         from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
 
         if self._count == MAX_DOCUMENTS:

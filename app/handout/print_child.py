@@ -26,7 +26,11 @@ PrintTask = Callable[[TypstRenderer, ReportProgress], Any]
 
 
 def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
-    """The child's main loop: say "ready", then carry out one task after the other until the app closes the pipe."""
+    """The child's main loop: send "ready", then answer one task after the other until the app closes the pipe.
+
+    While a task is carried out, ("progress", (done, total)) messages come before its answer. A task that raises is
+    answered too, and doesn't end the loop; see `_answer`.
+    """
     os.environ.setdefault("RAYON_NUM_THREADS", str(enter_child()))
     renderer = TypstRenderer(fonts)
     pipe.send(("ready", None))
@@ -39,7 +43,11 @@ def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
 
 
 def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) -> Message:
-    """The answer to one task: ("done", result), ("refused", our error), or ("failed", None) with a log entry."""
+    """The answer to one task: ("done", its result), ("refused", the error) for a ValueError, or ("failed", None).
+
+    Every error of the app's is a ValueError. Any other exception is a failure, and only that is logged, with its
+    traceback.
+    """
     try:
         return "done", task(renderer, report)
     except ValueError as error:  # every error of ours is one
@@ -59,7 +67,10 @@ def preview_data(library: Library, options: HandoutOptions, tickets: Mapping[str
 
 
 def render_preview(data: str, renderer: TypstRenderer, _report: ReportProgress) -> tuple[bytes, ...]:
-    """The first PREVIEW_PAGES pages of `preview_data`, in order, as SVG; documents after these are not typeset."""
+    """The first PREVIEW_PAGES pages, in order, each as SVG, of the documents in `data`, the JSON of `preview_data`.
+
+    Documents after the one that has the last of these pages are not typeset. No progress is reported.
+    """
     pages = list[bytes]()
     for document in json.loads(data):
         if len(pages) < PREVIEW_PAGES:

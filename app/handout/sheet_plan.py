@@ -44,10 +44,10 @@ def plan_sheets(
 
 
 def check_version_count(library: Library, options: HandoutOptions) -> None:
-    """Raise HandoutError if more variants are asked for without names than the worksheet has lengths to draw from.
+    """Raise HandoutError if `options` ask for more different variants than the worksheet has lengths to draw from.
 
-    That is quick but only an upper bound: for some lengths no seed draws a sheet. Nothing is checked if everyone gets
-    the same sheet or if the options fix the length.
+    For handouts without names. That is quick but only an upper bound: for some lengths no seed draws a sheet. Nothing
+    is checked if everyone gets the same sheet or if the options fix the length.
     """
     if not options.variants or options.has_fixed_length:
         return
@@ -64,7 +64,10 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
 def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:
-    """A sheet for each name, seeded by the name and by how often it came before; `progress` is called after each."""
+    """A sheet for each name, in order, seeded by the name and by how often it came before; variants may repeat.
+
+    `progress` is called after each with how many are done, and of how many. Raises what Library raises.
+    """
     occurrences = Counter[str]()
     sheets = list[HandoutSheet]()
     for name in names:
@@ -77,9 +80,11 @@ def _named_sheets(
 
 
 def _differing_sheets(library: Library, options: HandoutOptions, progress: ReportProgress | None) -> list[HandoutSheet]:
-    """Return `options.sheets` sheets without names, all different; `progress` is called after each seed.
+    """Return `options.sheets` sheets without names, all different, in the order of their seeds.
 
-    Seeds 0, 1, 2 … are tried in turn. Raises HandoutError after too many in a row that gave no new variant.
+    Seeds 0, 1, 2 … are tried in turn, and `progress` is called after each with how many sheets there are, and of how
+    many. Raises HandoutError after more than EXTRA_SEEDS_TRIED + `options.sheets` seeds in a row that give no new
+    variant.
     """
     sheets: dict[str, HandoutSheet] = {}
     repeats = seed_number = 0

@@ -37,7 +37,11 @@ class SymbolSplitter:
         return [self.symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
     def symbol(self, text: str) -> Piece:
-        """One symbol: "d_h" as d with the subscript h, ' as a prime; a name from code in the notation "framework"."""
+        """One symbol as a piece: {"base": "d", "below": "h"} for "d_h", with "below" empty if it has no subscript.
+
+        A ' becomes a prime, and Kᵀ keeps its ᵀ in the base. In the notation "framework" it is {"code": text}, a name
+        from code.
+        """
         if self.notation == "framework":
             return {"code": text}
         base, _, below = text.partition("_")  # Kᵀ has its ᵀ in the base

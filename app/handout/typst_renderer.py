@@ -168,9 +168,9 @@ def _letters_without_font(error: Exception) -> set[str]:
 
 
 def missing_letters_note(letters: str) -> str:
-    """Sentences that say which letters are printed as PLACEHOLDER, and what an operator can do.
+    """Two sentences: which letters are printed as PLACEHOLDER, and that an operator can add a font.
 
-    At most 40 letters are listed, with the code points of the first 4.
+    At most 40 letters are listed, with the code points of the first 4; the rest are left out without a sign of it.
     """
     points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4])
     note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")

@@ -68,8 +68,8 @@ _GATED_EXPERTS_ALIKE = Requirement(
 def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
     """The shapes of a layer with experts, with the counts of `_counts`, under the key "experts".
 
-    If an expert can't get the same whole number of tokens, N·k/E, the key is "uneven-experts": the tensors
-    IN_ONE_EXPERT are left out, and the output is made from the input by AddExperts.
+    If N·k/E is not a whole number, so that experts can't get equally many tokens, the key is "uneven-experts": the
+    tensors IN_ONE_EXPERT, with N·k/E tokens each, are left out, and the output is made from the input by AddExperts.
     """
     counts = _counts(architecture)
     if tokens % even_tokens(architecture) == 0:

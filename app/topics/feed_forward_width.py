@@ -37,7 +37,10 @@ def _width_table(architecture: Architecture, _tokens: int) -> TensorTable:
 
 
 def _ungated(architecture: Architecture) -> Iterator[Count]:
-    """Yield 4·d, the parameters of two matrices, and how wide a gated block can be without having more parameters."""
+    """Yield "width", 4·d; "block_parameters", those of two matrices, 8·d²; and "gated_width", two thirds of width.
+
+    The last, rounded down, is how wide a gated block, with three matrices, can be without more parameters.
+    """
     four_d, d = Expression.parse("4*d"), Expression.symbol("d")
     yield _step("width", four_d, "4 · {d}")
     yield Count("block_parameters", four_d * d * 2, "2 · {d} · {width}", FromParts(d * 2 * PARTS_SUM, ("width",)))

@@ -179,7 +179,10 @@ def _with_sides(sides: int) -> TensorTable:
 
 
 def _tokens_that_show_a_bug(architecture: Architecture, tokens: int) -> int | None:
-    """The number of tokens with which a bug can be shown: this one, or what is proposed in its place; None if none."""
+    """The number of tokens with which the model shows a bug: `tokens` if any bug works with it, else the one proposed.
+
+    None if none is proposed.
+    """
     try:
         _first_table(architecture, tokens)
     except TopicError as error:

@@ -57,11 +57,11 @@ def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expressi
 
 
 def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
-    """Yield operations with N, with N² and of both, where the two are equal, factors for 2·N tokens, one more token.
+    """Yield operations with N, with N² and of both; where the two are equal; factors for 2·N tokens; one more token.
 
-    Where they are equal is asked without and with the feed-forward block, each only if it is a whole number. Of one
-    more token these are its operations and the bytes that it adds to the cache; a model without a KV cache has neither,
-    nor the factor of the cache.
+    Where they are equal is asked without the feed-forward block and with it ("crossing", "crossing_of_layer"), each
+    only if it is a whole number of tokens in this model. Of one more token these are its operations and the bytes that
+    it adds to the cache, at 2 bytes a number; a model without a KV cache has neither, nor the factor of the cache.
     """
     costs = {count.key: count.total for count in layer_costs(architecture.gated)}
     projections, pairwise = (sum((costs[key] for key in keys), ZERO) for keys in (PROJECTIONS, PAIRWISE))

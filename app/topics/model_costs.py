@@ -150,9 +150,10 @@ def _pairwise_flops(table: TensorTable) -> Expression:
 
 
 def _in_layers(architecture: Architecture) -> Expression:
-    """The entries of all matrices that a token is multiplied by in the layers: of E experts, only k.
+    """The entries of all matrices in the layers that a token is multiplied by; of the E experts of a layer, only k.
 
-    The number of layers is L, or a number for each kind of layer if there are several.
+    Biases and norms are not counted. The number of layers is the symbol L, or a number for each kind of layer if there
+    are several kinds.
     """
     kinds, chosen, total = architecture.stacks[0].kinds, {"E": Expression.symbol("k")}, ZERO
     for kind in kinds:

@@ -69,10 +69,10 @@ def visible_keys(run: LayerRun, tokens: int) -> int:
 
 
 def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
-    """The longest text of which all layers hide the same entries; MAX_TOKENS if they do for any.
+    """The longest text for which all layers hide the same entries; MAX_TOKENS if they do for any.
 
-    No chunk may hide any entry. In a causal model whose layers all have the same window, this may hide some; otherwise
-    no window may. In an encoder-decoder the layers are the encoder's.
+    It is the smallest of all chunks and, unless the model is causal and every layer has the same window, of how many
+    tokens each window reaches. In an encoder-decoder the layers are the encoder's.
     """
     runs = architecture.stacks[0].runs
     reaches = {architecture.reach_of(run.window) for run in runs if run.window}

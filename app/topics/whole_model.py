@@ -81,7 +81,7 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
-    """The whole model, with the tensor of rotary angles at its end if RoPE rotates whole pairs of numbers."""
+    """The table of the whole model, with the tensor of rotary angles as its last if RoPE rotates whole pairs."""
     table = whole_model_table(architecture)
     if not rotates_pairs(architecture, tokens):
         return table
