@@ -339,7 +339,7 @@ def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
     for array, letter in shown:
         matrix = real_head.arrays[array]
         rows = tuple(
-            (token.text, tuple(f"{number:.3f}".replace("-", "−") for number in numbers[:FIRST_COLUMNS]))
+            (token.text, tuple(decimal(number, 3) for number in numbers[:FIRST_COLUMNS]))
             for token, numbers in zip(real_head.tokens[:FIRST_ROWS], matrix, strict=False)
         )
         yield NumberTable(letter, names[array], rows, *matrix.shape)

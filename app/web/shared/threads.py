@@ -16,11 +16,13 @@ from fastapi import HTTPException
 from app.web.shared.services import Services, ServicesDep, ThreadKind
 
 
-def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
+def in_threads(
+    kind: ThreadKind, busy: Callable[[], str] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
     """A decorator, below that of the route: run a plain `def` handler or dependency in the threads of that kind, which
-    are limited in number; a call waits until one is free.
+    are limited in number.
 
-    While none of them is free, a request waits for one; with `busy`, it gets a 503 with that sentence instead.
+    While none of them is free, a call waits for one; with `busy`, it raises a 503 with that sentence instead.
 
     Example: @router.get("/class/{activity_id:int}") above @in_threads("class") above the handler.
     """

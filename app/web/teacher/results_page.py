@@ -23,6 +23,7 @@ from app.classes.activity_results import (
 )
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.written_answers import OpenQuestionResults, WrittenText, open_questions
+from app.figures.heat_map import decimal
 from app.grading.item_analysis import RowState, RowStatistics
 from app.sheets.variant import Row
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
@@ -296,5 +297,5 @@ def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> t
 
 
 def _signed(number: float | None) -> str:
-    """A number with two decimals and a minus sign rather than a hyphen; empty for None."""
-    return "" if number is None else f"{number:.2f}".replace("-", "−")
+    """A number with two decimals, and a minus sign if it is negative then; empty for None."""
+    return "" if number is None else decimal(number, 2)
