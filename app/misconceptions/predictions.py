@@ -111,8 +111,9 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
 def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | None:
     """The number that a formula writes into a blank of the sheet, which may be the right one.
 
-    None for a number that cannot be typed there: one that is not whole, below 1 (below 0 for a count) or above
-    MAX_VALUE. Raises ExpressionError for a symbol that has no size on this sheet.
+    None for a number that cannot be typed there: one that divides by 0, is not whole (unless the formula is rounded),
+    is below 1 (below 0 for a count) or above MAX_VALUE. Raises ExpressionError for a symbol that has no size on this
+    sheet.
     """
     meanings = _meanings(formula.expression, problem, blank)
     number = formula.number({**problem.sizes, **{name: size.value(problem.sizes) for name, size in meanings.items()}})
@@ -121,10 +122,10 @@ def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | No
 
 
 def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Expression]:
-    """What the symbols of a formula mean that have no size on the sheet.
+    """What those symbols of a formula mean that have no size on the sheet, by symbol.
 
-    A symbol of FORMULA_SYMBOLS means what it gives for this blank, and the key of a count of the table that count's
-    total. A symbol that is neither is left out.
+    A symbol of FORMULA_SYMBOLS, such as "right", means what it gives for this blank; else the key of a count of the
+    table means that count's total. A symbol that is neither is left out.
     """
     counts = {key: count for key, count in problem.table.askable.items() if isinstance(count, Count)}
     return {
@@ -138,7 +139,8 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
     """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
 
     Into a blank that it overrides it writes that formula; else, if it transposes, the right number of the other side;
-    else what the right expression comes to with the sizes that it substitutes. Empty, as if it predicted nothing, if
+    else what the right expression comes to with the sizes that it substitutes. Overrides of blanks that the sheet
+    doesn't have are ignored, and transposing changes only the rows that it names. Empty, as if it predicted nothing, if
     one of these numbers or sizes is not whole in this model, such as d/H where H does not divide d, or if an override
     cannot be typed into its box.
     """
@@ -172,7 +174,7 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
 
     It is the override of the blank; else, if the prediction transposes, the right answer of the other side; else the
     right answer with the symbols that it substitutes. None for what symbols cannot express: a number that is rounded,
-    or a division by a sum.
+    or a division by a sum. Raises KeyError for a blank that it gets right.
     """
     prediction = expected.prediction
     size = problem.expression(blank)
@@ -199,9 +201,9 @@ class Confusion(NamedTuple):
 def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
     """The misconceptions that do not show on this sheet, then the pairs that it cannot distinguish. Cached.
 
-    A misconception does not show if it applies to the topic and the model and yet, in each of its ways, changes
-    nothing or only a single blank by a slip of a digit. Two are a pair, listed once in the order of `expectations`, if
-    one way of each fills in the whole sheet alike.
+    A misconception does not show if it applies to the topic and the model and yet, in each of its ways, changes nothing
+    or only a single blank by a slip of a digit. Its Confusion has None as the other. Two are a pair, listed once in the
+    order of `expectations`, if one way of each fills in the whole sheet alike.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
@@ -215,9 +217,10 @@ def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
 
 
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:
-    """How a misconception fills in the sheet; of several ways, the one that agrees with most of these answers.
+    """How a misconception, given by key, fills in the sheet; of several ways, the one most like these answers.
 
-    The first of them if several agree with as many. None if the misconception doesn't show here.
+    That is the way with the most wrong numbers that are typed in their blanks, which may be none; of equal ways, the
+    first in `expectations`. None if the misconception writes no wrong number on this sheet.
     """
 
     def agreeing(expected: Expectation) -> int:

@@ -33,9 +33,10 @@ def in_first_steps(size: str, *blanks: str) -> dict[str, tuple[Prediction, ...]]
 
 
 def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
+    """Predictions by topic: for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
 
-    Example: {"scores": "N, H, H"} writes N, H, H, and in four dimensions B, N, H, H, where B stays right.
+    A way has the shapes in three dimensions by tensor. Example: {"scores": "N, H, H"} writes N, H, H, and in four
+    dimensions B, N, H, H, where B stays right.
     """
     return {
         topic: tuple(Prediction(all_sides(before, **way)) for way in ways)
@@ -46,7 +47,9 @@ def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]
 def all_sides(before: int = 0, /, **shapes: str) -> dict[str, str]:
     """Overrides of the sides of tensors, by key, each with its shape as text: padding_mask="B, N, 1, 1".
 
-    Each tensor has this many sides `before` those of its shape, which are not overridden.
+    Each tensor has this many sides `before` those of its shape, which are not overridden. The names of the sides follow
+    from the total: rows and columns if it is two, else dim0, dim1 and so on: all_sides(1, scores="N, H") gives
+    {"scores.dim1": "N", "scores.dim2": "H"}.
     """
     sides = {key: shape.split(", ") for key, shape in shapes.items()}
     return {

@@ -33,7 +33,8 @@ _SIGNS = frozenset("+-*/^()=")
 def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
     """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}.
 
-    Raises CannotReadError("too-long") for more than `max_characters`, and "special-digit" for a digit such as ½.
+    Digits, signs and spaces become those of `normalize_signs`; only one = is dropped. Raises
+    CannotReadError("too-long") for more than `max_characters` as typed, and "special-digit" for a digit such as ½.
     """
     if len(text) > max_characters:
         raise CannotReadError("too-long")
@@ -46,9 +47,10 @@ def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
 def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -> list[str]:
     """The numbers, names and signs of a tidy text in order, spaces left out: "4k/d_h" -> ['4k', '/', 'd_h'].
 
-    A number keeps its thousands separators, and its prefix; without `prefixes`, the k of 4k is a name. Letters that are
-    not in `names` are cut into names: "hd_h" into "h" and "d_h". Raises CannotReadError for anything else, for a number
-    that is too large, and for one that can be read in two ways.
+    A number keeps its thousands separators, its power of ten as in 5e3, and its prefix; without `prefixes`, the k of 4k
+    is a name. Letters that are not in `names` are cut into names, the first as long as possible: "hd_h" into "h" and
+    "d_h". Raises CannotReadError for letters that cannot be cut, for any other character, for a number that is too
+    large, and for one that can be read in two ways. The grammar is not checked.
     """
     tokens, at, number_at = list[str](), 0, (_NUMBER if prefixes else _WITHOUT_PREFIX).match
     while at < len(text):
@@ -69,7 +71,10 @@ def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -
 
 
 def number_value(token: str) -> Fraction | None:
-    """The value of a number as it was typed, "1,024", "5e3" or "4k" (4000); None for any other token."""
+    """The exact value of a number token, such as "1,024", "1.5e3", "4k" (4000) or "4Ki" (4096); None for another token.
+
+    What `_checked_number` refuses is not refused here: "4.096" is a decimal.
+    """
     if token.isdigit():
         return Fraction(int(token))
     number = _NUMBER.fullmatch(token)
@@ -83,8 +88,9 @@ def number_value(token: str) -> Fraction | None:
 def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
     """The number's text; raises CannotReadError if it is too large, or can be read in two ways.
 
-    Too large is a power of ten beyond MAX_POWER_OF_TEN. In two ways: 4.096 (a decimal, or thousands as in German), and
-    4G if G is a symbol of the sheet.
+    The reason is "too-large" for a power of ten above MAX_POWER_OF_TEN or below minus that; plain digits are never too
+    large. It is "prefix-or-symbol" for 4G if G is in `names`, and "decimal-or-thousands" for 4.096, thousands as in
+    German: one to three digits, a point and exactly three, without a power or prefix.
     """
     if number[0].isdigit():
         return number[0]
@@ -126,8 +132,9 @@ def _names_in(word: str, names: Collection[str]) -> list[str]:
 def _refusal_at(text: str, at: int) -> CannotReadError:
     """The error for a character with which no number, name or sign begins, to be raised by the caller.
 
-    Tried in this order: "two-numbers" for a comma or semicolon between numbers, "decimal" for a point or comma,
-    "letters" for a word in another script, else "sign".
+    Tried in this order: "two-numbers" for a comma before three digits, or a comma and a space or a semicolon before a
+    digit; "decimal" for another point or comma; "letters" for a word in another script; else "sign". All but the first
+    have the character or word as detail.
     """
     if re.match(r", ?\d{3}|, \d|; ?\d", text[at:]):
         return CannotReadError("two-numbers")

@@ -50,8 +50,8 @@ class CodeShown:
 def code_shown(variant: Variant) -> CodeShown | None:
     """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in symbols; None without a program.
 
-    It has a witness if its bug raises no error. The author's caption is for the error if there is one, else for the
-    witness.
+    It has a witness if it runs to its end, also if nothing is wrong in it. The author's caption, if there is one, is
+    for the error if the program raises one, else for the witness.
     """
     case = variant.problem.case
     if case is None:
@@ -72,7 +72,8 @@ def code_shown(variant: Variant) -> CodeShown | None:
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
     """What a probe shows, with the author's caption, if there is one, in place of the usual; None without a witness.
 
-    The cells are numbers if the probe measures something, else they are marked or empty.
+    If the probe measures something, the cells are numbers as text, in up to six significant digits, and there are no
+    words for kinds. Else they are true where marked, with the words for an empty and a marked cell, in this order.
     """
     if witness is None:
         return None
@@ -86,7 +87,10 @@ def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | 
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
-    """Whether the worksheet asks for a repair, and the program has nothing to repair."""
+    """Whether the worksheet asks for a repair, but the sheet's program has none to ask for.
+
+    False on a sheet without a program.
+    """
     return (
         variant.problem.case is not None
         and "repair" in variant.worksheet.rows
@@ -128,7 +132,11 @@ def option_label(variant: Variant, row: str, option: int) -> str:
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
-    """The right answer of a question about code: an option, the repaired line, or else its boxes, "4096, 128"."""
+    """The right answer of a question about code: its option's label, the repaired line, or its boxes, "4096, 128".
+
+    The repaired line has its sizes in symbols; boxes are in numbers or symbols as on the sheet. Raises KeyError for a
+    row that the topic doesn't have.
+    """
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
         return option_label(variant, row, asked.right)
@@ -158,7 +166,10 @@ def code_reason(variant: Variant, row: str) -> str:
 
 
 def repaired_line(variant: Variant) -> str:
-    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" if there is no repair."""
+    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" if there is no repair.
+
+    A blank in which nothing is to be written adds nothing.
+    """
     joint = variant.table.askable.get("repair")
     if not isinstance(joint, Joint):
         return ""
@@ -172,7 +183,7 @@ def code_hint(variant: Variant, blank: Blank, level: int) -> str:
 
     A question about a call has hints for patterns to write and for axes that are summed over; on a sheet about a
     program all rows that ask for a line's shape share theirs. At level 2 of "where", one hint is for programs that stop
-    with an error, and another for those that run to the end.
+    with an error, and another for those that run to the end. Raises KeyError for another level.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[blank.tensor]
     if isinstance(asked, OneOf) and asked.call:

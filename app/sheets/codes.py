@@ -39,7 +39,8 @@ class Code:
 def read_code(text: str) -> Code | None:
     """A typed code taken apart, in any case, with or without hyphens and spaces; None if the text has no code's form.
 
-    Only the form is checked, not that a sheet has this code; characters after the 60th are ignored.
+    Numbers are decoded. Decoder tokens, rows and model are None if the code has no such part. Only the form is checked,
+    not that a sheet has this code; characters after the 60th are ignored.
 
     >>> read_code("vtm zn bw") == read_code("VTM-ZN-BW") != None
     True
@@ -66,8 +67,9 @@ def write_code(
     """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
 
     `worksheet` is the key of the whole worksheet, and `rows` the number in the key of a cut one. The parts, with
-    hyphens between: the worksheet; the tokens; Y and the decoder tokens unless they are None; YY and `rows` unless that
-    is None; X and the model unless it is the worksheet's (`is_default`); and the `check_letters`.
+    hyphens between: three letters of a hash of the worksheet's key; the tokens in base 19; Y and the decoder tokens
+    unless they are None; YY and `rows` unless that is None; X and five letters of the model unless it is the
+    worksheet's (`is_default`); and the two `check_letters`.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
@@ -103,7 +105,7 @@ def imported_key_prefix(letters: str) -> str:
 
 
 def _letters_of(number: int, min_length: int) -> str:
-    """A number in base 19, with CODE_LETTERS as digits, filled up to `min_length` letters with B, zero: 'CC' is 20."""
+    """A number in base 19, with CODE_LETTERS as digits, filled up to `min_length` with leading Bs, zero: 20 is 'CC'."""
     digits = ""
     while number or len(digits) < min_length:
         number, digit = divmod(number, len(CODE_LETTERS))
@@ -112,7 +114,10 @@ def _letters_of(number: int, min_length: int) -> str:
 
 
 def _number_of(letters: str) -> int:
-    """The number written by these letters in base 19, with B as zero: 20 for 'CC'; the inverse of `_letters_of`."""
+    """The number written by these letters in base 19, with B as zero: 20 for 'CC', and for 'BCC'.
+
+    The inverse of `_letters_of`. Raises ValueError for a letter that is not in CODE_LETTERS.
+    """
     number = 0
     for letter in letters:
         number = number * len(CODE_LETTERS) + CODE_LETTERS.index(letter)

@@ -38,10 +38,10 @@ MAX_KEY, MAX_LABEL, MAX_TITLE, MAX_OPTION, MAX_QUESTION_TEXT, MAX_INSTRUCTION = 
 
 
 def _line(longest: int) -> AfterValidator:
-    """A validator that makes a text one line: composed (NFC), with single spaces and none at the ends.
+    """A validator that returns a text as one line: composed (NFC), with single spaces and none at the ends.
 
-    Refuses an empty text, one of more than `longest` characters, and one with an invisible character, except for
-    joiners.
+    Refuses an empty text, one of more than `longest` characters, and one with a character that cannot be printed,
+    except for joiners; all this is checked on the resulting line, in this order.
     """
 
     def check(text: str) -> str:
@@ -86,7 +86,7 @@ class TicketQuestion(BaseModel):
     @field_validator("options")
     @classmethod
     def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        """The options as they are; refused are an option that is there twice and, if none is, more than MAX_OPTIONS."""
+        """The options as they are; refused are first an option that is there twice, then more than MAX_OPTIONS."""
         if twice := next((option for option in options if options.count(option) > 1), ""):
             raise refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:
@@ -133,7 +133,7 @@ class Ticket(BaseModel):
     @field_validator("questions")
     @classmethod
     def _check_questions(cls, questions: tuple[TicketQuestion, ...]) -> tuple[TicketQuestion, ...]:
-        """The questions as they are; refused are none, more than MAX_TICKET_QUESTIONS, and two with the same key."""
+        """The questions as they are; refused are an empty list, over MAX_TICKET_QUESTIONS, and two with one key."""
         keys = [question.key for question in questions]
         if not 1 <= len(keys) <= MAX_TICKET_QUESTIONS:
             raise refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
@@ -152,7 +152,7 @@ class Ticket(BaseModel):
 
 
 def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
-    """The Ticket with the settings of a ticket file; raises SettingError for the first that cannot be used."""
+    """The Ticket of that key with the settings of a ticket file; raises the first SettingError of `check_ticket`."""
     ticket, errors = check_ticket(key, settings)
     if ticket is None:
         raise errors[0]
@@ -162,7 +162,8 @@ def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
 def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, tuple[SettingError, ...]]:
     """The Ticket with these settings, or None and a SettingError for every setting that has to change.
 
-    Settings that depend on others, as options do on the kind, are checked only once those are right.
+    Settings that depend on others, as options do on the kind, are checked only once those are right. A setting "key" is
+    unknown, and then the only error: the key is the name of the file.
     """
     if "key" in settings:  # which is the name of the file
         return None, (_no_setting(("key",)),)
@@ -176,7 +177,8 @@ def _setting_error(error: ErrorDetails) -> SettingError:
     """The SettingError for one of pydantic's errors: where the setting is, and a sentence about what to write.
 
     The sentence is the validator's if it has one, at the setting that the validator names within what it checked; else
-    that there is no such setting, or what the setting must be. An entry of a list is told what the list must be.
+    that there is no such setting, with those there are, or, for any other error, what the setting must be. An entry of
+    a list is told what the list must be. The path counts entries from 0.
     """
     kind, path = error["type"], [int(part) if isinstance(part, int) else str(part) for part in error["loc"]]
     if kind == "sentence":
@@ -242,7 +244,8 @@ def load_tickets(folder: Path) -> Mapping[str, Ticket]:
 def _read_ticket(path: Path) -> Ticket:
     """The Ticket of a TOML file, whose name without .toml is its key; titles and texts that are numbers become texts.
 
-    Raises WorksheetError that names the file if it cannot be read, is not TOML, or has a setting that cannot be used.
+    Raises WorksheetError that names the file if it cannot be read, is not TOML in UTF-8, or has a setting that cannot
+    be used; it names the first such setting by its path, which counts from 0.
     """
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))

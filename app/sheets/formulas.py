@@ -27,9 +27,9 @@ class FormulaPiece(NamedTuple):
 def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
     """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
 
-    It is empty for a given matrix and for a question. Tensors appear by letter, sizes by symbol, other counts by the
-    name of their row; in a count's formula, the sum of two sizes with the same name is twice that. With tokens as
-    columns, the factors of a product come in reverse order. Raises KeyError for an unknown key.
+    It is empty for a given matrix and for a question to choose or fill in. Tensors appear by letter, sizes by symbol,
+    other counts by the name of their row; in a count's formula, the sum of two sizes with the same name is twice that.
+    With tokens as columns, the factors of a product come in reverse order. Raises KeyError for an unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """
@@ -50,7 +50,9 @@ def write_formula(variant: Variant, key: str) -> str:
 
 
 def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
-    """The formula with a sum of two sizes written as twice the first if the notation gives both the same name.
+    """The formula with each sum of two sizes in brackets written as twice the first if the notation names both alike.
+
+    Other sums stay. The sizes themselves are not compared.
 
     Example: if d_h and d_v are both d_head, "{L} · ({d_h} + {d_v})" becomes "{L} · 2 · {d_h}".
     """

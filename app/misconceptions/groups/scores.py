@@ -18,8 +18,8 @@ from app.shapes.table import MATRIX_FIELDS, BlankField
 def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
     """Predictions by topic that write one size into fields of both scores and weights, one for each way.
 
-    The topics are one head, a layer and the softmax sheet; on the softmax sheet these are followed by one more for each
-    way, with the same fields of the mask wrong as well.
+    The topics are all about a head, the attention layer and the softmax sheet; on the softmax sheet these are followed
+    by one more for each way, with the same fields of the mask wrong as well.
 
     Example: ("rows",), ("columns",) are two ways; ("rows", "columns") is one.
     """

@@ -50,9 +50,9 @@ class AuthorFinding:
 def read_formula(variant: Variant, formula: str) -> Expression:
     """What a formula means on a sheet: in the symbols that may be typed there, H*d, or h·d on a sheet with h heads.
 
-    It may also have every other size of the model, plain numbers, "right" for the right number of its box, and
-    "other_side" for the right number of the other side of its matrix. Raises WorksheetError with the reason if it can't
-    be read.
+    The formula may also have every other size of the model, plain numbers, "right" for the right number of its box, and
+    "other_side" for the right number of the other side of its matrix; these stay symbols. Raises WorksheetError with
+    the reason if it can't be read.
     """
     meaning = variant.reader.read_formula(formula)
     if isinstance(meaning, Expression):
@@ -65,9 +65,10 @@ def read_formula(variant: Variant, formula: str) -> Expression:
 
 
 def box_problem(variant: Variant, box: str, formula: str) -> str:
-    """Why a misconception cannot write this formula into this box of the sheet; "" if it can.
+    """Why a misconception cannot write this formula into this box of the sheet, as a sentence; "" if it can.
 
-    The box is unknown or takes no size, or the formula cannot be read, or its number cannot be typed into the box.
+    The first of these: the box is unknown; it takes no size, such as a choice; the formula cannot be read; its number
+    cannot be typed into the box, as `number_written` says. The formula may write the right number.
     """
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
@@ -96,10 +97,11 @@ def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
 def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
     """Yield the findings about one misconception: a "formula" for each that cannot be used; if there is none, the rest.
 
-    The rest is "right" if every number counts as correct, tolerance included; "slip" if a single one is wrong by a
-    slip; "hidden" if the sheet is not attributed to this misconception; else a "same" for each other misconception
-    that fills in the sheet alike, which may be none. A diagnosis of two misconceptions at once counts as none. Boxes
-    that the sheet doesn't have are ignored.
+    The rest is the first of these: one "right" if every number counts as correct, tolerance included; one "slip" if a
+    single one is wrong by a slip; one "hidden" if a sheet filled in like this is not attributed to this misconception,
+    with the key of the one that it is attributed to, if any; else a "same" for each other misconception that fills in
+    the sheet alike, which may be none. A diagnosis of two misconceptions at once counts as none. Boxes that the sheet
+    doesn't have are ignored.
     """
     known = variant.blanks_by_name
     unusable = [(box, box_problem(variant, box, text)) for box, text in misconception.boxes.items() if box in known]
@@ -136,7 +138,10 @@ def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
 
 
 def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """Yield a "same" finding for each other misconception that fills in the sheet like this one."""
+    """Yield one "same" finding for each other misconception that in one of its ways writes the same wrong numbers.
+
+    The finding is about this misconception, with the other's key as `other`, in the order of `expectations`.
+    """
     problem = variant.problem_for_marking
     wrong = _wrong_answers(problem, misconception.key)
     alike = (each.misconception for each in expectations(problem) if each.wrong_answers == wrong)

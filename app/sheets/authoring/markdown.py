@@ -106,7 +106,11 @@ def markdown_items(text: str) -> tuple[tuple[MarkdownBlock, ...], ...]:
 
 
 def check_markdown(text: str) -> None:
-    """Raise WorksheetError for the first formula that cannot be read; the message says what a formula may hold."""
+    """Raise WorksheetError for the first formula of a text, between dollar signs, that cannot be read.
+
+    The message repeats the formula, cut, and says what a formula may hold. Dollar signs that enclose no formula, as in
+    prices or in code, are fine.
+    """
     for token in _parser().parse(text):
         for child in token.children or ():
             if child.type == "formula":
@@ -114,7 +118,10 @@ def check_markdown(text: str) -> None:
 
 
 def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
-    """The nodes of a formula, without its dollar signs; raises WorksheetError for one that cannot be read."""
+    """The nodes of a formula given without dollar signs; raises WorksheetError for one that `_read_nodes` cannot read.
+
+    An empty text has no nodes.
+    """
     nodes, end = _read_nodes(text, 0, 0)
     if end < len(text):
         raise _unreadable(text)
@@ -124,9 +131,9 @@ def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
 def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode, ...], int]:
     """The nodes from a position on, and the position where they end: at the bracket that closes the root around them.
 
-    Outside a root (`roots` counts those around the position) they end with the text. Raises WorksheetError for a
-    character that is no part of a formula, a bracket without its partner, an empty root, and more than MAX_ROOTS roots
-    within each other.
+    Outside a root (`roots` counts those around the position) they end with the text. Spaces are skipped, and brackets
+    become symbols. Raises WorksheetError for a character that is no part of a formula, a bracket without its partner,
+    an empty root, and more than MAX_ROOTS roots within each other.
     """
     nodes, depth = list[FormulaNode](), 0
     while position < len(text):
@@ -164,8 +171,8 @@ def _symbol(token: re.Match[str]) -> FormulaSymbol:
 def _sign(sign: str, before: Sequence[FormulaNode]) -> FormulaSymbol:
     """A sign as it is set: * as ·, - as −, with a space on either side if it is one of _SPACED_SIGNS.
 
-    A + or − that negates what follows has no spaces: at the beginning (`before` are the nodes so far), and after one of
-    _SPACED_SIGNS, an opening bracket or a comma. A comma has a space after it.
+    A + or − that is a sign of what follows has no spaces: at the beginning (`before` are the nodes so far), and after
+    one of _SPACED_SIGNS, an opening bracket or a comma, but not after · or /. A comma has a space after it.
     """
     sign = _WRITTEN_SIGNS.get(sign, sign)
     last = before[-1] if before else FormulaSymbol("(")
@@ -189,9 +196,11 @@ def _parser() -> MarkdownIt:
 
 
 def _formula_rule(state: StateInline, silent: bool) -> bool:
-    """A rule for markdown-it: at $…$, push a token "formula", unless `silent`, and move past it; whether it was one.
+    """A rule for markdown-it: at $…$, push a token "formula", unless `silent`, and move past it; tells if it did.
 
-    A formula is on one line, with no space just inside the dollar signs and no digit after them: $5 and $6 are prices.
+    A formula is on one line, not empty, with no space just inside the dollar signs and no digit after them: $5 and $6
+    are prices. No backslash may come before the closing one. The token's content is the text between; whether it can be
+    read as a formula is not checked. If there is none, nothing is pushed or moved.
     """
     formula = _FORMULA.match(state.src, state.pos)
     if formula is None:
@@ -205,8 +214,9 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
     """Yield the paragraphs and lists up to the token of type `closing`, or to the end; moves past what it reads.
 
-    Every inline token is a paragraph, that of a heading or quotation, too; an ordered list keeps its first number.
-    Other tokens are skipped.
+    Every inline token is a paragraph, that of a heading or quotation, too. A list has the blocks of each item, and as
+    start the first number of an ordered list, 1 if it says none, or None for a list of bullets. Other tokens are
+    skipped.
     """
     for token in tokens:
         if token.type == closing:
@@ -223,7 +233,11 @@ def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBloc
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
-    """Yield the spans of a paragraph: formulas and runs in one style; a soft line break is " ", a hard one "\\n"."""
+    """Yield the spans of a paragraph: formulas and runs in one style; a soft line break is " ", a hard one "\\n".
+
+    A style is strong, emphasis, both or neither, and formulas have one too; code is marked besides. Tokens without text
+    yield nothing. Neighbours in one style are not joined.
+    """
     style = MarkdownSpan("")
     for token in tokens:
         if token.type in ("strong_open", "strong_close"):
@@ -239,7 +253,7 @@ def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
 
 
 def _formula_span(text: str, style: MarkdownSpan) -> MarkdownSpan:
-    """A formula; if it cannot be read, the text that was typed, dollar signs included."""
+    """A span in this style with the formula's nodes and its text; if it cannot be read, only "$text$" as plain text."""
     try:
         return replace(style, text=text, formula=read_formula_text(text))
     except WorksheetError:

@@ -56,10 +56,11 @@ class SettingError(WorksheetError):
 
 
 def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    """The Worksheet of that key with these settings, named as in a worksheet file; raises the first SettingError.
+    """The Worksheet of that key with these settings, named as in a worksheet file.
 
-    Refused are settings that are unknown, missing, of the wrong type or name something unknown, rows and boxes that its
-    topic does not have, formulas that cannot be read, and a topic or length that one of its models cannot take.
+    Raises the first SettingError that `check_settings` finds. Refused are settings that are unknown, missing, of the
+    wrong type or name something unknown, rows and boxes that its topic does not have, formulas that cannot be read, and
+    a topic or length that one of its models cannot take.
     """
     sheet, errors = check_settings(key, values, models, wording)
     if sheet is None:
@@ -98,8 +99,9 @@ def free_key(key: str, taken: Collection[str]) -> str:
 def _setting_error(problem: ErrorDetails) -> SettingError:
     """The SettingError for one of pydantic's errors: the setting's path, and a sentence about it.
 
-    The sentence is the check's if it has one; else that the setting is unknown, with the known ones, or missing.
-    Entries of a list are counted from 1 in the sentence.
+    The sentence is the check's if it has one; else that the setting is unknown, with the known ones, or, for any other
+    error, that it is missing. Entries of a list are counted from 1 in the sentence and from 0 in the path. An entry of
+    a list of names is called by the list's name.
     """
     context = problem.get("ctx", {})
     path = problem["loc"] or (context["setting"],)
@@ -128,9 +130,10 @@ def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
 
-    The topic's error is at "topic" for the worksheet's `model` and at "models" for others; tokens are not checked with
-    a model that the topic refuses. Refused, too, are tokens as columns if the table of the topic for `model` has its
-    tokens as rows, and decoder tokens that `model` cannot take.
+    The topic's error is at "topic" for the worksheet's `model` and at "models" for others; errors about tokens are at
+    "tokens", "tokens_from" or "tokens_to", each only if set, and are not looked for with a model that the topic
+    refuses. Refused, too, are tokens as columns if the table of the topic for `model` has its tokens as rows
+    ("tokens_are"), and decoder tokens that `model` cannot take.
     """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
@@ -155,7 +158,10 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
 
 
 def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError]:
-    """Yield an error for `setting` if `check` raises TokensError."""
+    """Yield an error for `setting`, with the sentence of the TokensError, if `check` raises one; else nothing.
+
+    Any other exception comes out.
+    """
     try:
         check()
     except TokensError as error:
@@ -163,11 +169,11 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 
 
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield one error at "rows" if there is none, or if any cannot be asked or is repeated, then those about settings.
+    """Yield one error at "rows" if the sheet has none or any cannot be asked or is repeated; then those about settings.
 
     `possible_rows` with the worksheet's `model` says which rows can be asked. Each name, hint and points of a row that
     cannot be asked is an error; those of a row that could be asked and is not are allowed. At least one of the rows
-    must have points.
+    must have points, else there is one error at "row_points"; a row without a setting has one point.
     """
     architecture = sheet.architecture_of(models[sheet.model])
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
@@ -186,8 +192,8 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
 def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield an error for each model for which `Worksheet.check_rows` refuses the worksheet.
 
-    It is at "answers" for the worksheet's `model` and at "models" for others. A model is tried with the number of
-    tokens that it can take nearest to the worksheet's.
+    The models are `model`, then `models`, each once. The error is at "answers" for the worksheet's `model` and at
+    "models" for others. A model is tried with the number of tokens that it can take nearest to the worksheet's.
     """
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture = sheet.architecture_of(models[model])
@@ -214,8 +220,10 @@ def possible_rows(
 def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield an error for each hidden fact, text in Markdown, key, box and formula that the sheet cannot have.
 
-    Hidden facts are parts of the topic's description, each once. Two questions, or two misconceptions, cannot have the
-    same key. A misconception's boxes and formulas are tried on the sheet with its first model.
+    Hidden facts are parts of the topic's description, each once; there is one error about all of them. Texts are the
+    introduction, the author's assumptions, the footnote and the explanations of misconceptions. Two questions, or two
+    misconceptions, cannot have the same key. A misconception's boxes and formulas are tried on the sheet with `model`,
+    not with `models`; each that `box_problem` refuses is an error, as is a box that the sheet doesn't have.
     """
     parts = wording.topics[sheet.topic].description_parts
     if not all(part in parts and sheet.hidden_facts.count(part) == 1 for part in sheet.hidden_facts):
@@ -235,7 +243,7 @@ def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordi
 
 
 def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
-    """Yield an error at `path` if a formula in a text in Markdown cannot be read."""
+    """Yield one error at `path`, about the first formula in a text in Markdown that cannot be read; else nothing."""
     try:
         check_markdown(text)
     except WorksheetError as error:
@@ -243,7 +251,10 @@ def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
 
 
 def _repeated_keys(setting: str, keys: Sequence[str]) -> Iterator[SettingError]:
-    """Yield an error for each entry of the list `setting` that has the key of an earlier entry."""
+    """Yield an error for each entry of the list `setting` that has the key of an earlier entry.
+
+    `keys` are those of the entries in order. The error's path counts the entry from 0, its sentence from 1.
+    """
     for number, key in enumerate(keys):
         if key in keys[:number]:
             problem = _("{setting}.{number} is there twice: say something else, or delete one.")
