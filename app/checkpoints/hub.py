@@ -33,13 +33,16 @@ def fetch_checkpoint(
 ) -> Path:
     """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`.
 
-    `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again, and while the hub can't
-    be reached, the commit that was fetched last is used, whatever `revision` says. Of shards, only those with tensors
-    outside the layers and of the layers up to `layer` are fetched; all for None. The config is read first, so that a
-    model that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all.
+    `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again. While the hub can't be
+    reached (an error that it returns is not that), and if reading or writing fails, the commit with a config that was
+    changed last in the cache is returned, whatever `revision` and `layer` say. Of shards, only those with tensors
+    outside the layers and of layers 0 to `layer` are fetched; all for None. The config is read first, so that a model
+    that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all. The
+    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it.
 
-    Raises CheckpointError, with one sentence, for a model that is missing, gated or can't be run, for a hub that can't
-    be reached, and for a disk without room.
+    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing, gated or
+    can't be run, an error that the hub returns, a hub that can't be reached if nothing is cached, and a disk without
+    room.
     """
     from httpx2 import HTTPError  # of the library's client
     from huggingface_hub import HfApi, errors
