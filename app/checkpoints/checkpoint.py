@@ -261,11 +261,10 @@ class Checkpoint:
         return HeadWeights(parts, {part.variable: self._used(part) for part in parts})
 
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
-        """The rows (N, d) of the token embedding, one for each id in order, not multiplied by `embedding_factor`.
+        """The rows (N, d) of the token embedding for these ids, in order, not yet multiplied by `embedding_factor`.
 
-        Each row is read once, however often its id comes, and neighbours in one go. There must be an id, and each must
-        be in the vocabulary: neither is checked here. Raises CheckpointError if the table is missing or of another
-        shape.
+        Each row is read once, however often its id comes. There must be at least one id, and each must be in the
+        vocabulary: neither is checked here. Raises CheckpointError if the table is missing or of another shape.
         """
         import torch
 
