@@ -75,7 +75,7 @@ class HiddenStates:
     def add(self, key: tuple[object, ...], value: object, size: int) -> None:
         """Keep a value of `size` bytes, and drop what was used longest ago until all values take at most `max_bytes`.
 
-        Does nothing if there is a value of this key, or if this one alone is too large.
+        Does nothing if there is a value of this key (which doesn't count as a use), or if this one alone is too large.
         """
         if key in self._values or size > self.max_bytes:
             return
@@ -86,7 +86,7 @@ class HiddenStates:
             self.bytes -= freed
 
     def find(self, key: tuple[object, ...]) -> Any:
-        """The value of a key, which is then the last to be dropped; None if it is not kept."""
+        """The value of a key, which then counts as used last and is dropped last; None if it is not kept."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
@@ -95,8 +95,9 @@ class HiddenStates:
     def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
         """The weights of a layer, kept from an earlier call or read from the file.
 
-        The kept weights of any other checkpoint are dropped. What is read is kept if all layers of the checkpoint take
-        at most `max_weight_bytes` and, unless weights of it are kept already, a quarter of the free memory.
+        The kept weights of any other checkpoint (another name or revision) are dropped. What is read is kept if all
+        layers of the checkpoint together take at most `max_weight_bytes` and, unless weights of it are kept already, at
+        most a quarter of the free memory. `layer` counts from 0.
         """
         opened = checkpoint.name, checkpoint.revision
         if opened != self._opened:
@@ -312,9 +313,10 @@ def likelihood(
 
 
 def _negative_log_likelihoods(checkpoint: Checkpoint, x: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
-    """Of each row of x, (N, d), the negative logarithm of the probability that it gives to its token in `ids`.
+    """Of each row of x, (N, d), the negative natural logarithm of the probability that it gives to its token in `ids`.
 
-    Its scores over the vocabulary, capped if the checkpoint has a `logit_softcap`, are made piece by piece.
+    x is after the final norm. Its scores over the vocabulary, capped if the checkpoint has a `logit_softcap`, are made
+    piece by piece, and the result (N,) is float32.
     """
     import torch
 

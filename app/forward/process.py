@@ -109,9 +109,10 @@ class HeadRunner:
     ) -> RealHead:
         """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks.
 
-        The child keeps what it computed last, so that another layer or head of the same text takes less time. `report`
-        is called with the layers below that have run, and how many there are to run. `check` and what is raised are as
-        in `run`; a checkpoint that cannot be used is a ForwardError, too.
+        The source must be in the runner's checkpoint folders. The child keeps what it computed last, so that another
+        layer or head of the same text takes less time if the same child does it. `report` is called with the layers
+        below that have run, and how many there are to run. `check` and what is raised are as in `run`; a checkpoint
+        that cannot be used is a ForwardError, too.
         """
         arguments = (source, text, self._checkpoint_folders)
         answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
@@ -190,9 +191,9 @@ class HeadRunner:
 def _serve_jobs(pipe: Connection) -> None:
     """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe.
 
-    Torch gets at most as many threads as the child may use cores. A job comes with a language, in which it is done.
-    While a real head runs, its progress is sent ahead of the answer. The hidden states of real heads are kept from one
-    job to the next.
+    Torch gets at most as many threads as the child may use cores. A job is (language, kind, arguments, options), and is
+    done in that language; the answer is that of `_run_job`. While a real head runs, ("progress", (layers run, layers to
+    run)) is sent ahead of the answer. The hidden states of real heads are kept from one job to the next.
     """
     cores = enter_child()
     import torch  # loading it belongs to the start, not to the first head's time
@@ -227,8 +228,8 @@ def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:
     """The child's answer to one job: ("done", what `work` returned), ("refused", sentence), or ("failed", None).
 
-    A ForwardError and a CheckpointError are refusals. Any other exception is logged, with its traceback but without the
-    arguments: a text that somebody typed is in no log.
+    A ForwardError and a CheckpointError are refusals, which are not logged. Any other Exception is logged, with its
+    traceback but without the arguments: a text that somebody typed is in no log.
     """
     try:
         return "done", work(*arguments, **options)
