@@ -139,9 +139,10 @@ class HeadRunner:
         """Have a child do a job as soon as one is idle, and return its result.
 
         It also waits for this machine's turn, if the runner has one. The job is done in this thread's language, on the
-        runner's device unless the options name one, and with the memory share of one child unless they name another.
-        `on_progress` is called with what the child reports on the way. Raises ForwardError if the job is refused,
-        RunTooLong after the time limit, RunnerFailed if the child fails or is lost or this runner is closed, and what
+        runner's device unless the options name one (None is none), and with the memory share of one child unless they
+        name another. `on_progress` is called with what the child reports on the way. Raises ForwardError, with the
+        child's sentence, if the job is refused, RunTooLong after the time limit, for which waiting doesn't count,
+        RunnerFailed if the child fails, is lost or takes too much memory, or if this runner is closed, and what
         `check`, called again and again, raises.
         """
 
@@ -169,7 +170,8 @@ class HeadRunner:
     def _idle_child(self, wait: Callable[[], object]) -> Iterator[WarmChild]:
         """Take an idle child, the one that worked last, for this `with`, and make it idle again at its end.
 
-        Before each attempt to take one it calls `wait()`, whatever that raises.
+        That is also done after an exception. It waits without limit: before each attempt to take a child it calls
+        `wait()`, whose exceptions end the waiting.
         """
         child: WarmChild | None = None
         while child is None:
@@ -202,7 +204,10 @@ def _serve_jobs(pipe: Connection) -> None:
     states = HiddenStates()
 
     def real_head(source: str | Path, text: str, folders: Sequence[Path], **options: Any) -> RealHead:
-        """Open a checkpoint and run a head of it, from the kept `states`, sending how many layers have run."""
+        """Open a checkpoint and run a head of it, from the kept `states`.
+
+        While it runs, ("progress", (layers run, layers to run)) is sent through the pipe.
+        """
         checkpoint = open_checkpoint(source, folders)
         return run_real_head(
             checkpoint, text, states=states, report=lambda *layers: pipe.send(("progress", layers)), **options
