@@ -449,9 +449,9 @@ class HeadSlice:
 def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
     """What torch.narrow cuts out of the stored matrices for a query head, by "Q", "K", "V" and "O".
 
-    K and V are of its key/value head. Where heads share one, these are the same for all of them, while the slices of Q
-    and O lie side by side, d_h and d_v long. Of a fused tensor, the starts count from its beginning. `head` counts from
-    0 and is not checked.
+    K and V are of its key/value head, which query heads of a group share, while the slices of Q and O of a group's
+    heads lie side by side. The slices are d_h long for Q and K, d_v for V and O; of a fused tensor, the starts count
+    from its beginning. `head` counts from 0 and is not checked.
     """
     a = architecture
     later = head % a.query_heads_per_kv_head

@@ -66,7 +66,7 @@ def wait_for_device(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes that a run can take on a device, of which nothing is held back; None for meta.
+    """Bytes that a run can take on a device; None for meta.
 
     On the CPU this is `available_memory`, on cuda the free memory and what torch has reserved but doesn't use, on mps
     what Apple recommends at most less what torch uses. Any other device counts as mps.
