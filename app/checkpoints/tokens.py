@@ -52,12 +52,13 @@ def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
-    """The tokens of a text, with the special ones that the tokenizer adds, whose bytes are those of their name.
+    """The tokens of a text, with the special ones that the tokenizer adds, each with its id, visible text and bytes.
 
-    `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a text that is empty, has
-    more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a tokenizer that can't be read,
-    for a token without a row among the `size` embeddings, and for one whose spelling can't be turned into bytes. `name`
-    is what the last three errors call the checkpoint.
+    The bytes of an added token are those of its name, other bytes those of the text. `load` gives the tokenizer, once
+    the text has been checked. Raises CheckpointError for a text that is empty, has more than MAX_TEXT_CHARACTERS, half
+    a character (a lone surrogate) or no tokens, for a tokenizer that can't be read, for a token without a row among the
+    `size` embeddings, and for one whose spelling can't be turned into bytes. `name` is what the last three errors call
+    the checkpoint.
     """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
@@ -84,7 +85,7 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
 
 
 def visible(raw: bytes) -> str:
-    """Bytes as a page shows them: what can't be seen as ␣, ↵, ␍, ⇥, or by its number, ⟨U+200B⟩.
+    """Bytes as a page shows them: ␣ space, ↵ newline, ␍ return, ⇥ tab, and ⟨U+200B⟩ for others that can't be seen.
 
     A byte that belongs to no whole character of UTF-8 is shown as ⟨E2⟩.
 

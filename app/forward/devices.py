@@ -24,7 +24,10 @@ def devices_here() -> tuple[str, ...]:
 
 
 def device_name(device: str) -> str:
-    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU", or "shapes only" for meta."""
+    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU" for mps, "shapes only" for meta.
+
+    Raises KeyError for any other device.
+    """
     if device == "cuda":
         import torch
 
@@ -33,7 +36,7 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
-    """The first "model name" in /proc/cpuinfo; if that is not there, what Python knows about the processor."""
+    """The first "model name" in /proc/cpuinfo; if there is none, the processor or machine type that Python knows."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -42,7 +45,10 @@ def _cpu_name() -> str:
 
 
 def warm_up(device: str) -> None:
-    """Run a small product and softmax on a device, so that its threads and libraries are loaded before measuring."""
+    """Run a small float32 product and softmax on a device, so that threads and libraries are loaded before measuring.
+
+    It doesn't wait for a GPU to finish.
+    """
     import torch
 
     ones = torch.ones(256, 256, device=device)
@@ -63,7 +69,7 @@ def available_bytes(device: str) -> int | None:
     """Bytes that a run can take on a device; None for meta.
 
     On the CPU this is `available_memory`, on cuda the free memory and what torch has reserved but doesn't use, on mps
-    what Apple recommends at most less what torch uses.
+    what Apple recommends at most less what torch uses. Any other device counts as mps.
     """
     if device == "meta":
         return None
@@ -102,7 +108,8 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
 def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
     """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`.
 
-    On the CPU, pages of library files that were read in meanwhile are not counted.
+    On the CPU, that is the resident memory of the process, less the growth of pages of library files that were read in
+    meanwhile; it may be below 0.
     """
     if start is None:
         return None

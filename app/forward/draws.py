@@ -13,9 +13,9 @@ from app.models.architecture import Architecture
 
 
 def import_lines() -> Iterator[ProgramLine]:
-    """Yield what every program with random numbers starts with: the imports, then `draw_for`.
+    """Yield what every program with random numbers starts with: import torch and crc32, a heading, and `draw_for`.
 
-    `draw_for(name)` seeds torch by the program's seed and the name.
+    In the program, `draw_for(name)` seeds torch by CRC-32 of the program's variable `seed` and the name.
     """
     yield ProgramLine("import torch")
     yield ProgramLine("from zlib import crc32")
@@ -42,10 +42,11 @@ def input_lines(shape: str = "N, d", makes: str | None = "input", name: str = "X
 
 
 def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
-    """Yield lines that make the parameters of one query head: W_Q and W_O, drawn at random.
+    """Yield lines that make the parameters of one query head: a seed for "query head 3", then W_Q and W_O at random.
 
-    If the model has them, these follow: b_Q, which starts at 0, the gain g_Q, which starts at 1, a random sink, and the
-    random numbers b_P of a relative position bias. The output bias is the layer's, and not among them.
+    If the model has them, these follow: b_Q, which starts at 0, the gain g_Q, which starts at 1, then a random sink and
+    the random numbers b_P of a relative position bias, one for each bucket, each with a seed of its name and the head's
+    number. `head` counts from 0. The output bias is the layer's, and not among them.
     """
     yield ProgramLine('draw_for(f"query head {head}")', comment=f"query head {head:d}")
     yield _matrix_line(a, "W_Q", "d, d_h")
@@ -62,9 +63,10 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that draw W_K and W_V of a key/value head, then set its biases and the gain of its keys, if any.
+    """Yield lines that seed torch for a key/value head and draw its W_K and W_V, then make b_K, b_V and g_K, if any.
 
-    A comment says which query heads share it, if it is more than one.
+    The biases start at 0, the gain at 1. `kv_head` counts from 0; a comment says which query heads share it, if it is
+    more than one.
     """
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
@@ -81,8 +83,9 @@ def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[Program
 def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
     """Yield lines that make the parameters of all heads of a layer, each head's as the program of that head draws them.
 
-    Heads are next to each other in each matrix. If the model has them, there follow biases, the output's among them,
-    the gains of queries and keys, then the sinks and the relative position biases of all heads.
+    W_Q and W_O come first, then W_K and W_V, with heads next to each other in each matrix. If the model has them, there
+    follow biases of 0, the output's last, the gains of 1 of queries and keys, as wide as one head or, for a norm over
+    all heads, as all of them, then the random sinks and relative position biases of all heads.
     """
     yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"

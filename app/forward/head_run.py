@@ -45,10 +45,10 @@ def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
 
 
 def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]:
-    """What `run_sheet` runs: the architecture, the number of tokens, and `run_head`'s `topic` and `decoder_tokens`.
+    """What `run_sheet` runs: (architecture, number of tokens, `run_head`'s options "topic" and "decoder_tokens").
 
     The architecture is the sheet's, with its simplifications, for a layer, and the real model's for one head. The
-    decoder's tokens are there only if the topic has two texts.
+    decoder's tokens, the sheet's M, are there only if the topic has two texts.
     """
     topic = variant.worksheet.topic
     options: dict[str, Any] = {"topic": topic}
@@ -71,7 +71,10 @@ def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int
 
 
 def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_tokens: int | None) -> None:
-    """Raise HeadNotRun, "refused", for a model or topic that no program is true of, or tokens that it cannot take."""
+    """Raise HeadNotRun, "refused", for a model or topic that no program is true of, or tokens that it cannot take.
+
+    Tokens are checked first. Head, seed, number format, device and memory are not checked.
+    """
     with _failures_told():
         run_sizes(topic, architecture, tokens, decoder_tokens)
         runnable_table(topic, architecture, tokens)
@@ -91,8 +94,8 @@ def run_checkpoint(runner: HeadRunner, source: str, text: str, **options: Any) -
 def _failures_told(*, is_real: bool = False) -> Iterator[None]:
     """Turn what goes wrong inside into HeadNotRun, with the sentence to show and the reason; other errors pass.
 
-    A ForwardError keeps its sentence and is "refused". A run that took too long or stopped gets a sentence of its own;
-    `is_real` says that it was of a checkpoint's head.
+    A ForwardError keeps its sentence and is "refused". A run that took too long ("too-long") or whose process stopped
+    ("stopped") gets a sentence of its own; `is_real` says that it was of a checkpoint's head.
     """
     try:
         yield

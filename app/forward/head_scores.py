@@ -46,7 +46,10 @@ def head_scores(weights: np.ndarray, token_ids: Sequence[int], layer: int) -> tu
 
 
 def pattern_names() -> dict[Pattern, str]:
-    """What a head does, after "a head that …"."""
+    """What a head of each pattern does, in the reader's language, as a phrase after "a head that …", by pattern.
+
+    Their order is that of pages: previous, repeats, back, itself, first.
+    """
     return {
         "previous": _("looks at the previous token"),
         "repeats": _("repeats (induction)"),
@@ -57,7 +60,10 @@ def pattern_names() -> dict[Pattern, str]:
 
 
 def pattern_definitions() -> dict[Pattern, str]:
-    """What each score is, in one sentence."""
+    """How the score of each pattern is computed from the attention weights, in the reader's language, by pattern.
+
+    The order is that of `pattern_names`; each is one or two sentences.
+    """
     return {
         "previous": _(
             "The mean weight from a token to the one before it, over all tokens from the third on, so that the first "
@@ -83,10 +89,11 @@ def best_heads(scores: Sequence[HeadScore], pattern: Pattern, count: int) -> tup
 
 
 def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: Pattern) -> Iterator[HeadScore]:
-    """Yield the score of each head: the mean, over the rows that count, of the weights in a pattern's places in a row.
+    """Yield the score of each head, in order; nothing if the text has no place of the pattern.
 
-    For "back" it is the largest single weight. It is cut to 1; `query` and `key` of the score are the place with the
-    largest weight. Nothing if the text has no such place.
+    In each row with places of the pattern, their weights are added up, and the score is the mean over these rows. For
+    "back" it is the largest single weight. It is cut to 1; `query` and `key` of the score are the place with the
+    largest weight, the first of equal ones, both from 0. `weights` are (H, N, N).
     """
     import numpy as np
 
@@ -102,10 +109,11 @@ def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: 
 
 
 def _places(token_ids: Sequence[int], pattern: Pattern) -> np.ndarray:
-    """Which weights count, (N, N) of bool; a query with only False in its row does not count.
+    """Which weights count for a pattern, (N, N) of bool, rows are queries; a row with only False does not count.
 
-    The first key counts in the pattern "first" alone, and the first query in none. "repeats" are the keys right after
-    an earlier occurrence of the query's token; "back" are the keys before the previous one that are no repeats.
+    The first key counts in the pattern "first" alone, and the first query in none. "previous" counts from the third
+    token on. "repeats" are the keys right after an earlier occurrence of the query's token, the query itself left out;
+    "back" are the keys before the previous one that are no repeats; "itself" and "first" are one key in each row.
     """
     import numpy as np
 

@@ -75,7 +75,7 @@ class HiddenStates:
     def add(self, key: tuple[object, ...], value: object, size: int) -> None:
         """Keep a value of `size` bytes, and drop what was used longest ago until all values take at most `max_bytes`.
 
-        Does nothing if there is a value of this key, or if this one alone is too large.
+        Does nothing if there is a value of this key (which doesn't count as a use), or if this one alone is too large.
         """
         if key in self._values or size > self.max_bytes:
             return
@@ -86,7 +86,7 @@ class HiddenStates:
             self.bytes -= freed
 
     def find(self, key: tuple[object, ...]) -> Any:
-        """The value of a key, which is then the last to be dropped; None if it is not kept."""
+        """The value of a key, which then counts as used last and is dropped last; None if it is not kept."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
@@ -95,8 +95,9 @@ class HiddenStates:
     def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
         """The weights of a layer, kept from an earlier call or read from the file.
 
-        The kept weights of any other checkpoint are dropped. What is read is kept if all layers of the checkpoint take
-        at most `max_weight_bytes` and, unless weights of it are kept already, a quarter of the free memory.
+        The kept weights of any other checkpoint (another name or revision) are dropped. What is read is kept if all
+        layers of the checkpoint together take at most `max_weight_bytes` and, unless weights of it are kept already, at
+        most a quarter of the free memory. `layer` counts from 0.
         """
         opened = checkpoint.name, checkpoint.revision
         if opened != self._opened:
@@ -110,11 +111,11 @@ class HiddenStates:
 
 
 def check_real(checkpoint: Checkpoint) -> None:
-    """Raise ForwardError for a checkpoint whose layers are not computed here.
+    """Raise ForwardError for a checkpoint whose layers are not computed here; its weights are not looked at.
 
     The model's family is refused for norms in none of PLACEMENTS, for blocks that are scaled before they are added, for
-    attention to later tokens, and for an encoder-decoder. Then each run of layers is refused for what `check_modelled`
-    refuses of one head.
+    attention to later tokens, and for an encoder-decoder. Then each run of layers is refused, by its first layer, for
+    what `check_modelled` refuses of one head, and for a layer without self-attention.
     """
     a = checkpoint.architecture
     if a.norm_placement not in PLACEMENTS or a.scales_residuals or not a.causal or a.encoder_decoder:
@@ -149,11 +150,13 @@ def hidden_state(
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
 ) -> HiddenState:
-    """What layer number `layer` receives: for 0 the embeddings, for L what the final norm receives.
+    """What layer number `layer` receives, with the scores of the heads below: for L, what the final norm receives.
 
-    Starts from the nearest layer, `layer` included, whose input is among `states`, else from the embeddings. What each
-    layer that it runs makes is added to them. `report` is called before the first layer and after each, with the layers
-    run and how many are to be run.
+    For 0 these are the embeddings, without scores. Starts from the nearest layer, `layer` included, whose input is
+    among `states`, else from the embeddings. What each layer that it runs makes is added to them, and so are the
+    embeddings. `report` is called before the first layer and after each, with the layers run and how many are to be
+    run, (0, 0) alone if none. Without `states` nothing is kept. Arguments are not checked (see `check_real`,
+    `check_length`).
     """
     import torch
 
@@ -197,8 +200,9 @@ def run_layer(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N).
 
-    A norm that the layer lacks changes nothing. The feed-forward block reads x itself if the placement of the norms is
-    "parallel", else the sum of x and attention.
+    Both attention and the feed-forward block are added to x. A norm that the layer lacks changes nothing. The
+    feed-forward block reads x itself, normalized, if the placement of the norms is "parallel", else the sum of x and
+    attention.
     """
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
@@ -214,7 +218,10 @@ def run_layer(
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
-    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it, in the format of x."""
+    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it, in the format of x.
+
+    Anything but "LayerNorm" is RMSNorm, which has no bias. Scale and bias are `weights`, epsilon is the checkpoint's.
+    """
     import torch
 
     scale, bias = weights.scale.to(x), None if weights.bias is None else weights.bias.to(x)
@@ -284,12 +291,12 @@ def likelihood(
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
 ) -> float:
-    """The mean negative log-likelihood of a text's tokens through the whole model, in nats.
+    """The mean negative log-likelihood of a text's tokens through the whole model, in nats per token.
 
     Every token but the first counts, given those before it; special tokens count as any other. The scores over the
     vocabulary are never in memory as a whole. `states` and `report` are as in `hidden_state`, for all layers. Raises
     ForwardError for a model that cannot run here, and for a text of fewer than two tokens, more than the model takes,
-    or more than MAX_REAL_TOKENS.
+    or more than MAX_REAL_TOKENS; CheckpointError for an empty text and for a file or a tokenizer that cannot be used.
     """
     import torch
 
@@ -306,9 +313,10 @@ def likelihood(
 
 
 def _negative_log_likelihoods(checkpoint: Checkpoint, x: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
-    """Of each row of x, (N, d), the negative logarithm of the probability that it gives to its token in `ids`.
+    """Of each row of x, (N, d), the negative natural logarithm of the probability that it gives to its token in `ids`.
 
-    Its scores over the vocabulary, capped if the checkpoint has a `logit_softcap`, are made piece by piece.
+    x is after the final norm. Its scores over the vocabulary, capped if the checkpoint has a `logit_softcap`, are made
+    piece by piece, and the result (N,) is float32.
     """
     import torch
 

@@ -43,7 +43,9 @@ def latent_size_lines(a: Architecture, sizes: Mapping[str, int], dtype: str, dev
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
     """Yield the layer's timed lines: latents and cache, Q, K and V of all heads, then each head to its context c.
 
-    Queries are computed from the input, or through a latent vector if the model has one for them.
+    Queries are computed from the input, or through a normalized latent vector if the model has one for them. The rotary
+    key, one for all heads, and the last part of each query are rotated; the keys of a head are its plain part, then
+    that key. The context c (H, N, d_v) is not yet concatenated, and the output is not computed.
     """
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")

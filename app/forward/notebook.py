@@ -52,10 +52,11 @@ def stored(name):
 
 
 def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
-    """The notebook of a run with random numbers; it needs torch alone and gives the run's numbers.
+    """The notebook of a run with random numbers, as an .ipynb file; it needs torch alone and gives the run's numbers.
 
-    `asked` are keys of the topic's table, such as "queries"; other tensors get no assertion. None asks for each tensor
-    of the table that a line makes.
+    `asked` are keys of the topic's table, such as "queries": a cell asserts the shape of each, for the reader to fill
+    in; other tensors get no assertion. None asks for each tensor of the table that a line makes. The title names the
+    head, or calls it an attention layer.
     """
     title = _("An attention layer of {model}, {count} tokens")
     if run.head is not None:
@@ -66,12 +67,13 @@ def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
 
 
 def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = None) -> bytes:
-    """The notebook of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
+    """The .ipynb of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
 
-    The head's weights are read from the safetensors of the checkpoint, whose path or name is in the first cell. Those
-    of a GGUF file, which torch can't read, are in the notebook as the run used them. So is the input X, since the
-    layers below are not run again. `asked` is as in `run_notebook`; a parameter that is asked is also asked as it is
-    stored. Raises ForwardError if weights and input take more than MAX_CARRIED_BYTES.
+    The head's weights are read from the safetensors of the checkpoint, whose path or name is in an early cell. Those of
+    a GGUF file, which torch can't read, are in the notebook as the run used them. So is the input X, always, since the
+    layers below are not run again. `asked` is as in `run_notebook`; a parameter that is asked (by its variable, such as
+    "W_Q") is also asked as it is stored. Raises ForwardError if the weights that are carried and the input take more
+    than MAX_CARRIED_BYTES.
     """
     carried = {"X": head.arrays["input"], **head.parameters}
     if sum(array.nbytes for array in carried.values()) > MAX_CARRIED_BYTES:
@@ -90,7 +92,10 @@ def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = Non
 
 
 def _introduction(title: str, about: Iterable[str], device: str) -> Cell:
-    """The first cell: a heading, what the numbers are, what to do; on a GPU, also how to run it without one."""
+    """The first cell: a heading, the paragraphs of `about`, and what to do.
+
+    On cuda or mps, it also says how to run the notebook without a GPU.
+    """
     task = _(
         "Replace each `...` in an assertion by a number, and run the cells from top to bottom. A cell stops with an "
         "`AssertionError` until the shape in it is right."
@@ -128,9 +133,9 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
 
 
 def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield the imports and, unless the weights are from a GGUF file, where the checkpoint is and how to read it.
+    """Yield a cell of imports and, unless the weights are from a GGUF file, one with CHECKPOINT, REVISION and a reader.
 
-    The revision is None unless it is a commit.
+    REVISION is the run's only if it is a commit, 40 hexadecimal digits, else None.
     """
     decoding = ["from base64 import b64decode", "from zlib import decompress"]
     if head.parameters:
@@ -148,9 +153,10 @@ def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
 
 
 def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
-    """Yield a heading, then the tokens with their ids, and an assertion on how many they are.
+    """Yield a heading, then a cell with text, tokens and ids, and an assertion on how many they are, left to fill in.
 
-    Unless the weights are from a GGUF file, the cell also makes the ids anew from the text and compares them.
+    Unless the weights are from a GGUF file, the cell also makes the ids anew from the text, by the checkpoint's
+    tokenizer.json, and asserts that they are the same.
     """
     yield _markdown("## " + _("The tokens"))
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
@@ -166,7 +172,10 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
 
 
 def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
-    """Yield a heading and one cell that makes `tensors` from the numpy arrays in it; Jupyter folds that cell."""
+    """Yield a heading that names the arrays, and one cell that makes `tensors` from them; Jupyter folds that cell.
+
+    They are in it as a compressed safetensors file in base64, in float32.
+    """
     # Compressed weights of 4 bits take a fifth; level 9 gives no smaller file.
     packed = base64.b64encode(zlib.compress(_safetensors(carried), 6)).decode()
     yield _markdown("## " + _("What the run gave: {names}").format(names=", ".join(f"`{name}`" for name in carried)))
@@ -175,9 +184,10 @@ def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 def _safetensors(arrays: Mapping[str, Any]) -> bytes:
-    """Float32 arrays as the bytes of a safetensors file, which a server without that library makes, too.
+    """Arrays as the bytes of a safetensors file, in float32, which a server without that library makes, too.
 
-    They are the length of the header, the header as JSON with the place of each array, and the numbers.
+    They are the length of the header in 8 bytes, the header as JSON with the place of each array, sorted by name and
+    filled up with spaces to a multiple of 8, and the numbers.
     """
     header, end, names = dict[str, Any](), 0, sorted(arrays)
     for name in names:
@@ -190,9 +200,10 @@ def _safetensors(arrays: Mapping[str, Any]) -> bytes:
 
 
 def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cell]:
-    """Yield a heading, and a cell for each parameter of the program: as stored, then this head's. None for a GGUF file.
+    """Yield a heading, and a cell for each parameter of the head: as stored, then this head's. Nothing for a GGUF file.
 
-    Parameters that no line of the program uses are left out. `asked` is as in `run_notebook`.
+    Parameters that no line of the program uses, such as b_O, are left out. Where `asked` is None or has the parameter's
+    variable ("W_Q"), its cell asserts the stored shape.
     """
     if head.parameters:
         return
@@ -204,10 +215,10 @@ def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cel
 
 
 def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
-    """The rows that take one parameter of the head out of its file: its slice, transposed if it is turned.
+    """The rows that take one parameter of the head out of its file: its slice in float32, transposed if it is turned.
 
-    A part whose note says "plus-one" gets 1 added. If `asked`, a row before that asserts the shape in the file, with
-    its lengths left for the reader to fill in.
+    A part whose note says "plus-one" gets 1 added. If `asked`, a row before that asserts the shape of the whole tensor
+    in the file, with each length left as "..." for the reader to fill in.
     """
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
@@ -230,10 +241,11 @@ def _on_device(lines: tuple[ProgramLine, ...]) -> tuple[ProgramLine, ...]:
 
 
 def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) -> Iterator[Cell]:
-    """Yield the program's cells: a heading becomes text, and each assertion ends a cell.
+    """Yield the program's cells: a heading becomes a text cell, and each assertion ends a cell of code.
 
-    Asserted is the shape of each tensor that a line makes and that is `asked`, of all for None; of one that is made in
-    several steps, such as rotated queries, after the first. The shapes next to lines are left out.
+    Asserted is the shape, each length as "...", of each tensor of the table that a line makes and that is in `asked`,
+    of all for None; of one that is made in several steps, such as rotated queries, after the first alone. Comments of
+    lines are kept, the shapes next to them left out.
     """
     rows, done = list[str](), set[str]()
     for line in lines:
@@ -254,7 +266,8 @@ def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) 
 def _comparison_cells(head: RealHead) -> Iterator[Cell]:
     """Yield what the last token attends to, and a comparison with the run: last rows of the weights and of the output.
 
-    Only the last CHECKED_NUMBERS of each row are compared, within the TOLERANCE of the number format.
+    Printed are the five tokens with the largest weights, in percent. Only the last CHECKED_NUMBERS of each row are
+    compared, to absolute and relative TOLERANCE of the number format.
     """
     variables = {line.makes: line.names[0] for line in head.lines if line.makes}
     weights, output = variables["weights"], variables["output"]
@@ -300,7 +313,7 @@ def _escaped(name: str) -> str:
 
 
 def _notebook_bytes(cells: Iterable[Cell]) -> bytes:
-    """The file: its cells, each with its number as its id, for a Python kernel."""
+    """The .ipynb file in UTF-8, for a Python kernel, with the ids "cell-1" and so on; checked against its format."""
     import nbformat  # it takes 0.2 s to load
 
     metadata = {

@@ -109,9 +109,10 @@ class HeadRunner:
     ) -> RealHead:
         """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks.
 
-        The child keeps what it computed last, so that another layer or head of the same text takes less time. `report`
-        is called with the layers below that have run, and how many there are to run. `check` and what is raised are as
-        in `run`; a checkpoint that cannot be used is a ForwardError, too.
+        The source must be in the runner's checkpoint folders. The child keeps what it computed last, so that another
+        layer or head of the same text takes less time if the same child does it. `report` is called with the layers
+        below that have run, and how many there are to run. `check` and what is raised are as in `run`; a checkpoint
+        that cannot be used is a ForwardError, too.
         """
         arguments = (source, text, self._checkpoint_folders)
         answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
@@ -138,9 +139,10 @@ class HeadRunner:
         """Have a child do a job as soon as one is idle, and return its result.
 
         It also waits for this machine's turn, if the runner has one. The job is done in this thread's language, on the
-        runner's device unless the options name one, and with the memory share of one child unless they name another.
-        `on_progress` is called with what the child reports on the way. Raises ForwardError if the job is refused,
-        RunTooLong after the time limit, RunnerFailed if the child fails or is lost or this runner is closed, and what
+        runner's device unless the options name one (None is none), and with the memory share of one child unless they
+        name another. `on_progress` is called with what the child reports on the way. Raises ForwardError, with the
+        child's sentence, if the job is refused, RunTooLong after the time limit, for which waiting doesn't count,
+        RunnerFailed if the child fails, is lost or takes too much memory, or if this runner is closed, and what
         `check`, called again and again, raises.
         """
 
@@ -168,7 +170,8 @@ class HeadRunner:
     def _idle_child(self, wait: Callable[[], object]) -> Iterator[WarmChild]:
         """Take an idle child, the one that worked last, for this `with`, and make it idle again at its end.
 
-        Before each attempt to take one it calls `wait()`, whatever that raises.
+        That is also done after an exception. It waits without limit: before each attempt to take a child it calls
+        `wait()`, whose exceptions end the waiting.
         """
         child: WarmChild | None = None
         while child is None:
@@ -190,9 +193,9 @@ class HeadRunner:
 def _serve_jobs(pipe: Connection) -> None:
     """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe.
 
-    Torch gets at most as many threads as the child may use cores. A job comes with a language, in which it is done.
-    While a real head runs, its progress is sent ahead of the answer. The hidden states of real heads are kept from one
-    job to the next.
+    Torch gets at most as many threads as the child may use cores. A job is (language, kind, arguments, options), and is
+    done in that language; the answer is that of `_run_job`. While a real head runs, ("progress", (layers run, layers to
+    run)) is sent ahead of the answer. The hidden states of real heads are kept from one job to the next.
     """
     cores = enter_child()
     import torch  # loading it belongs to the start, not to the first head's time
@@ -201,7 +204,10 @@ def _serve_jobs(pipe: Connection) -> None:
     states = HiddenStates()
 
     def real_head(source: str | Path, text: str, folders: Sequence[Path], **options: Any) -> RealHead:
-        """Open a checkpoint and run a head of it, from the kept `states`, sending how many layers have run."""
+        """Open a checkpoint and run a head of it, from the kept `states`.
+
+        While it runs, ("progress", (layers run, layers to run)) is sent through the pipe.
+        """
         checkpoint = open_checkpoint(source, folders)
         return run_real_head(
             checkpoint, text, states=states, report=lambda *layers: pipe.send(("progress", layers)), **options
@@ -227,8 +233,8 @@ def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:
     """The child's answer to one job: ("done", what `work` returned), ("refused", sentence), or ("failed", None).
 
-    A ForwardError and a CheckpointError are refusals. Any other exception is logged, with its traceback but without the
-    arguments: a text that somebody typed is in no log.
+    A ForwardError and a CheckpointError are refusals, which are not logged. Any other Exception is logged, with its
+    traceback but without the arguments: a text that somebody typed is in no log.
     """
     try:
         return "done", work(*arguments, **options)

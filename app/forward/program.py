@@ -104,11 +104,13 @@ def program(
 ) -> tuple[ProgramLine, ...]:
     """Write the torch program of a topic: of one query head, or of all heads of a layer.
 
-    `head` counts from 0; of a layer it is the head whose scores and weights the program looks at in the end, if the
-    topic's are those of one head. `decoder_tokens` is M of cross-attention, which is `tokens` for None. Random numbers
-    have the `seed` and are made in `dtype` on `device`. If layers differ, it is the first one. Nothing a person typed
-    goes into the text, not even the model's name. Raises ForwardError if an argument is out of range, or for a model or
-    topic that this program could not be true of.
+    Its lines import torch and define `draw_for`, set sizes, draw random input and parameters, then compute. `head`
+    counts from 0; of a layer it is the head whose scores and weights the program looks at in the end, if the topic's
+    are those of one head. `decoder_tokens` is M of cross-attention, which is `tokens` for None, or the decoder's
+    positions if they are fewer. Random numbers have the `seed` and are made in `dtype` on `device`. If layers differ,
+    it is the first one. Nothing a person typed goes into the text, not even the model's name. Raises ForwardError if an
+    argument is out of range or no whole number, for an unknown topic, dtype or device, and for a model or topic that
+    this program could not be true of.
     """
     sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
     a = architecture_of(topic, architecture)
@@ -139,9 +141,10 @@ def program_of_tensors(
 ) -> tuple[ProgramLine, ...]:
     """Write the program of one head, or of all heads if the topic is a whole layer, that draws nothing at random.
 
-    It reads its input X and its parameters from `tensors`, a mapping by the program's names, which are `given` in the
-    order in which they are read: 'W_Q = tensors["W_Q"]'. `layer` and `head` count from 0; positions, window and RoPE
-    are those of that layer. Raises ForwardError as `program` does, and for a layer that the model does not have.
+    It imports torch, sets the sizes, reads its input X and its parameters from `tensors`, a mapping by the program's
+    names, and computes. The names are `given` in the order in which they are read, 'W_Q = tensors["W_Q"]', and are not
+    checked. `layer` and `head` count from 0; positions, window, chunk and RoPE are those of that layer. Raises
+    ForwardError as `program` does, and for a layer that the model does not have or that has no self-attention.
     """
     a = at_layer(architecture, layer)
     sizes = run_sizes(topic, a, tokens)
@@ -166,10 +169,10 @@ def program_of_tensors(
 
 
 def at_layer(architecture: Architecture, layer: int) -> Architecture:
-    """The architecture with the window, the chunk and the RoPE of its layer number `layer`, from 0.
+    """The architecture with the window, the chunk and the RoPE (None without) of its layer number `layer`, from 0.
 
-    Of an encoder-decoder the encoder's layers count. Raises ForwardError for a layer that the model does not have, or
-    whose tokens do not attend to each other.
+    Everything else stays. Of an encoder-decoder the encoder's layers count. Raises ForwardError for a layer that is no
+    whole number or that the model does not have, or whose tokens do not attend to each other.
     """
     if not _is_whole(layer) or not 0 <= layer < architecture.L:
         message = _("The layer must be a whole number from 0 to {last}.")
@@ -191,7 +194,10 @@ def is_layer(topic: str) -> bool:
 
 
 def architecture_of(topic: str, architecture: Architecture) -> Architecture:
-    """The architecture, with the decoder's H, G, d_h and d_v if the topic uses the decoder of an encoder-decoder."""
+    """The architecture, with the decoder's H, G, d_h and d_v if the topic uses the decoder of an encoder-decoder.
+
+    For any other topic it is returned as it is. Raises KeyError for an unknown topic.
+    """
     if not TOPICS[topic].uses_decoder:
         return architecture
     sizes = architecture.decoder_sizes
@@ -201,10 +207,11 @@ def architecture_of(topic: str, architecture: Architecture) -> Architecture:
 def run_sizes(
     topic: str, architecture: Architecture, tokens: int, decoder_tokens: int | None = None
 ) -> Mapping[str, int]:
-    """A size for every symbol of the topic's table; M is `decoder_tokens`, or as many as `tokens` if possible.
+    """A size for every symbol of the topic's table, by symbol; N is `tokens`, and M, if it has one, `decoder_tokens`.
 
-    Raises ForwardError for a topic without a program, and for a number of tokens that the model cannot take or that is
-    no whole number.
+    For None, M is `tokens`, or the decoder's positions if they are fewer. Raises ForwardError for a topic without a
+    program, for a number of tokens that the model or topic cannot take or that is no whole number, and for decoder
+    tokens of a model that is no encoder-decoder.
     """
     _check_topic(topic)
     if not all(_is_whole(number) for number in (tokens, decoder_tokens) if number is not None):
@@ -237,10 +244,10 @@ def _check_topic(topic: str) -> None:
 
 
 def check_modelled(architecture: Architecture, topic: str) -> None:
-    """Raise ForwardError if the model's attention has a part that no line here computes; the sentence names it.
+    """Raise ForwardError, with a sentence that says why, if no program here computes the model's attention.
 
-    RoPE is checked first; then the first of the reasons that `_refusals` has for this topic counts, since some models
-    can be run as a whole layer but not as one head.
+    RoPE is checked first, for an odd number of rotated dimensions and an unknown rope_scaling; then the first reason of
+    `_refusals` for this topic counts, since some models can be run as a whole layer but not as one head.
     """
     check_rotary(architecture)
     for sentence in _refusals(architecture_of(topic, architecture), topic):
@@ -251,9 +258,10 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
     """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}.
 
-    Reasons are disentangled attention, parts that are not modelled, queries scaled by position without RoPE, latents
-    with biases; for one head also latents and a norm over all heads; for a decode step a relative position bias, whose
-    buckets are another in a decoder, and for cross-attention RoPE.
+    Reasons are, in this order, disentangled attention, parts that are not modelled, queries scaled by position without
+    RoPE, latents (for any topic but a layer), latents with biases, and a norm over all heads (for any topic but a
+    layer); for a decode step a relative position bias, whose buckets are another in a decoder; for cross-attention
+    RoPE. Nothing if it can run.
     """
     kind = TOPICS[topic].program
     if a.position_bias == "disentangled":
@@ -307,7 +315,10 @@ def _is_whole(value: object) -> bool:
 def _head_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head."""
+    """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head.
+
+    The imports and `draw_for`, which it calls, come before it and are not part of it. `head` counts from 0.
+    """
     yield ProgramLine("", comment=_SIZES_OF_HEAD)
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights for this head")
@@ -320,7 +331,9 @@ def _head_itself(
 ) -> Iterator[ProgramLine]:
     """Yield the lines of one head that has its input and its parameters: positions, then queries to output.
 
-    The output is that of the head after W_O, without the bias b_O, which the layer adds once. `head` counts from 0.
+    Queries and keys are normalized and rotated as the model has it; scores are scaled, masked and made weights. The
+    output is that of the head after W_O, without the bias b_O, which the layer adds once. `head` counts from 0 and
+    decides the position bias alone.
     """
     yield from _position_lines(a, sizes["N"], head, device)
     yield ProgramLine("", comment="The head itself")
@@ -337,9 +350,11 @@ def _decode_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of one head for the token after N others, whose keys and values have been cached.
 
-    The cache is made first, of N random tokens, in lines that are not timed. If the table has no cached keys, a sliding
-    window of W is full: then only the newest W keys and values, those of the new token among them, are kept. Nothing is
-    masked, since the new token is the last; the position bias, if any, is that of N + 1 tokens.
+    The cache is made first, of N random tokens, in lines that are not timed; the new token, the last of N + 1 random
+    ones, is timed. If the table has no cached keys, a sliding window of W is full: then only the newest W keys and
+    values, those of the new token among them, are kept. Nothing is masked, since the new token is the last; the
+    position bias, if any, is that of N + 1 tokens. Keys are cached after their norm and RoPE. The output is without
+    b_O.
     """
     yield ProgramLine("", comment="Sizes: cached tokens, embedding dimension, head dimensions")
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
@@ -375,7 +390,9 @@ def _cross_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of one head of cross-attention: M tokens of the decoder attend to N of the encoder.
 
-    Neither positions, nor a position bias, nor a mask have a part in it.
+    Both inputs are random: queries come from X (M, d), keys and values from E (N, d). Neither a position bias nor a
+    mask has a part in it, and models with RoPE are refused before. Norms of queries and keys are applied. The output is
+    without b_O.
     """
     yield ProgramLine("", comment="Sizes: encoder tokens, decoder tokens, embedding dimension, head dimensions")
     yield from size_lines("N, M, d, d_h, d_v", sizes, dtype, device)
@@ -395,7 +412,8 @@ def _cross_program(
 def _random_lines_of_head(a: Architecture, head: int, seed: int, *inputs: ProgramLine) -> Iterator[ProgramLine]:
     """Yield the line that sets `seed`, `head` and `kv_head`, the lines of the inputs, and those of the parameters.
 
-    The parameters are those of the query head and of `kv_head`, the key/value head that it reads.
+    The parameters are those of the query head, then those of `kv_head`, the key/value head that it reads: with three
+    query heads for each, head 4 reads key/value head 1.
     """
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
@@ -429,10 +447,11 @@ def _layer_program(
 def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
     """Yield the lines of a layer that has its input, its parameters and the positions: queries to output.
 
-    From q, k and v to the context c, tensors are 3-D, heads first: scores S and weights A (H, N, N), c (H, N, d_v).
-    With grouped queries, the query heads of a group are put one below the other, so that they read their shared keys
-    and values without copies of them. The output has its bias b_O. The last lines take the scores and weights of `head`
-    out of those of all heads.
+    From q, k and v to the context c, tensors are 3-D, heads first: scores S and weights A (H, N, N), c (H, N, d_v). A
+    norm over all heads comes before the heads are split, other norms and RoPE after. With grouped queries, the query
+    heads of a group are put one below the other, so that they read their shared keys and values without copies of them.
+    The output has its bias b_O, if any. The last lines take the scores and weights of `head`, from 0, out of those of
+    all heads.
     """
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
@@ -475,9 +494,10 @@ def _layer_beginning(
 
 
 def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
-    """Yield the line that normalizes the queries or the keys of all heads together, before their heads are split.
+    """Yield the line that normalizes the queries or the keys of all heads together, with their gain.
 
-    Nothing unless the model has such a norm, and `key` is "queries" or "keys".
+    `key` is "queries" or "keys". The line comes before the heads are split. Nothing unless the model has such a norm,
+    and for any other `key`.
     """
     if a.qk_norm == "all-heads" and key == "queries":
         yield _norm_line(a, "Q", "H * d_h", "g_Q, ", key)
@@ -490,8 +510,9 @@ def _split_heads_program(
 ) -> Iterator[ProgramLine]:
     """Yield the program of a layer whose heads are a dimension of each tensor: every activation of the table in order.
 
-    Queries and keys are normalized and rotated once their heads are split, unless their norm is over all heads. The
-    output's bias comes last. The number of a head changes nothing, since the table has all heads.
+    Sizes, random input and parameters, and positions come first. Queries and keys are normalized and rotated once their
+    heads are split, but a norm over all heads comes before. Biases, where the model has them, are added to each
+    projection, the output's last. The number of a head changes nothing, since the table has all heads.
     """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield ProgramLine("", comment="The layer itself")
@@ -512,9 +533,9 @@ def _split_heads_program(
 def _latent_layer_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of a layer with latent attention: sizes, random input and parameters, positions, layer.
+    """Yield the program of a layer with latent attention: sizes, random input and parameters, positions, layer, output.
 
-    The last lines take the scores and weights of `head` out of those of all heads.
+    The last lines take the scores and weights of `head`, from 0, out of those of all heads.
     """
     yield from latent_size_lines(a, sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights")
@@ -527,7 +548,11 @@ def _latent_layer_program(
 
 
 def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Iterator[ProgramLine]:
-    """Yield the last lines of a layer: context C and output O, with its bias, then the scores and weights of `head`."""
+    """Yield the last lines of a layer: context C of all heads, output O, then scores and weights of `head` alone.
+
+    O has its bias b_O, if the model has one. The two matrices of the head, counted from 0, are S_head and A_head, (N,
+    N).
+    """
     yield ProgramLine("", comment="All heads concatenated again")
     yield ProgramLine("C = c.transpose(0, 1).reshape(N, H * d_v)", "context", ("C",), timed=True)
     yield made_line(table, "output")
@@ -543,8 +568,8 @@ def _position_lines(
 ) -> Iterator[ProgramLine]:
     """Yield lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias.
 
-    Lines for what the model does not have are left out. `head` is the head's number, None for a layer; `length` is how
-    the program writes the number of `tokens`.
+    Lines for what the model does not have are left out. `head` is the head's number, from 0; None, for a layer, makes
+    the bias of all heads. `length` is how the program writes the number of `tokens`.
     """
     if needs_positions(a) or rotated_pairs(a):
         yield ProgramLine("", comment="Positions of the tokens")
@@ -565,11 +590,11 @@ def _bias(a: Architecture, letter: str) -> str:
 
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None, at: str = "") -> Iterator[ProgramLine]:
-    """Yield the lines that normalize and rotate the variable `name`, in the model's order.
+    """Yield the lines that normalize and rotate the variable `name` in place, in the model's order.
 
-    A norm in each head comes before RoPE, one without a gain after it; a norm over all heads is not among them, and
-    what the model does not have is left out. `makes` is the table's key of what they make, or None. `at` takes the
-    positions of the variable ("[:N]"); "" is all.
+    A norm in each head, whose gain is g_Q for q and Q, g_K for k and K, comes before RoPE, one without a gain after it;
+    a norm over all heads is not among them, and what the model does not have is left out. `makes` is the table's key of
+    what they make, or None. `at` takes the positions of the variable ("[:N]"); "" is all.
     """
     if a.qk_norm == "per-head":
         yield _norm_line(a, name, "d_h", f"g_{name[0].upper()}, ", makes)
@@ -591,10 +616,11 @@ def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key)
     """Keys of what a reader should know about this run, such as "keys-shared", of which the page has the sentences.
 
     A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
-    or chunks that hide tokens, what is done to the scores, sinks, RoPE scaling, an output bias that the program of one
-    head leaves out (not that of a layer, as `topic` says), layers of the same stack whose window, chunk or RoPE differs
-    from the first layer's. A decode step, which is in the last stack, has no mask; cross-attention has neither mask nor
-    relative position bias, nor layers that differ.
+    or chunks that hide some of these `tokens`, how the scores are scaled if that is not by 1/√d_h, a position bias, a
+    softcap, sinks, RoPE scaling (but "mrope"), an output bias that the program of one head leaves out (not that of a
+    layer, as `topic` says), layers of the same stack whose window, chunk or RoPE differs from the first layer's. A
+    decode step, which is in the last stack, has no mask; cross-attention has neither mask nor relative position bias,
+    nor layers that differ.
     """
     kind = TOPICS[topic].program
     a = architecture_of(topic, architecture)

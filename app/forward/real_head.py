@@ -253,7 +253,10 @@ def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarra
 
 
 def save_npz(real_head: RealHead, file: BinaryIO) -> None:
-    """Write `tokens` (the ids, int64) and the arrays of SAVED (float32) as an npz file."""
+    """Write an npz file with `tokens` (the ids, int64) and, by their names, the arrays of SAVED, "input" to "output".
+
+    These are float32, and not compressed. The embeddings and the weights of the other heads are not in it.
+    """
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
@@ -277,12 +280,14 @@ def run_real_head(
 ) -> RealHead:
     """Run a head of a checkpoint's layer over a text, on this machine.
 
-    `layer` and `head` count from 0. `states` are the inputs of layers that earlier calls computed; without them, the
-    layers below all run, and nothing is kept. `report` is called with the layers below that have run, and how many
-    there are to run. With `compare`, the fused kernel runs as well. Without a device: CUDA, else MPS, else the CPU.
-    Raises ForwardError for an argument out of range, the device "meta", a text without tokens or with more than
-    `most_tokens`, a model that cannot run here, and if more than `usable_share` of the device's free memory would be
-    needed or torch runs out of it; CheckpointError for a file that cannot be used.
+    `layer` and `head` count from 0. `states` are the inputs of layers that earlier calls computed, and take those of
+    this one; without them, the layers below all run, and nothing is kept. `report` is called with the layers below that
+    have run, and how many there are to run. With `compare`, the fused kernel runs as well, unless the model has a
+    softcap. Without a device: CUDA, else MPS, else the CPU. Raises ForwardError for an argument out of range, a device
+    that is not here, the device "meta", a text of no tokens or more than the model takes or `most_tokens`, a model that
+    cannot run here, numbers that come out infinite or NaN, and if more than `usable_share` of the device's free memory
+    would be needed or torch runs out of it; CheckpointError for an empty text, one that can't be tokenized, and a file
+    that cannot be used.
     """
     import torch
 
@@ -318,7 +323,9 @@ def _run(
     """Run a head as `run_real_head` does, with arguments that have been checked.
 
     What the layer receives and the attention weights of all its heads are taken from `states`, or computed and added to
-    them. Raises ForwardError if a number of the head, or a weight of its layer, is infinite or NaN.
+    them. The measured peak is None if it is less than what is computed. The parameters are in the result only for a
+    GGUF file, and the comparison only with `compare` and without a softcap. Raises ForwardError if a number of the
+    head, or a weight of its layer, is infinite or NaN.
     """
     import numpy as np
 
