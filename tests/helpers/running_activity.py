@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
+from app.machine.jobs import JobKind
 from app.sheets.library import Library
 from app.store import Activity, Attempt, Plan, Policies, Store, Student
 from tests.helpers.stored_class import enrol_student, record, teacher
@@ -59,11 +61,18 @@ class RunningActivity:
 
 @contextmanager
 def counted_statements(store: Store) -> Iterator[list[str]]:
-    """The SQL statements that are sent to a store's database meanwhile, but not by the threads that do jobs."""
+    """The SQL statements that are sent to a store's database meanwhile, but not by threads in the background.
+
+    It waits until no job is left first: what a job writes may be sent by the thread of a save, in one transaction.
+    """
     statements = list[str]()
+    late = time.monotonic() + 60
+    while any(store.jobs.count(kind) for kind in get_args(JobKind)):
+        assert time.monotonic() < late, "a job neither ends nor fails"
+        time.sleep(0.05)
 
     def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if "-jobs" not in threading.current_thread().name:
+        if not any(name in threading.current_thread().name for name in ("jobs", "housekeeping", "closing", "mail")):
             statements.append(statement)
 
     # What is listened to here is heard in transactions too, whose engine has the same connections.
