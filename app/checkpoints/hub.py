@@ -34,15 +34,15 @@ def fetch_checkpoint(
     """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`.
 
     `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again. While the hub can't be
-    reached (an error that it returns is not that), and if reading or writing fails, the commit with a config that was
-    changed last in the cache is returned, whatever `revision` and `layer` say. Of shards, only those with tensors
+    reached (an error that it returns is not that), a commit that was fetched before is returned, whatever `layer` says:
+    the one that begins with `revision`, or for "main" the one changed last. Of shards, only those with tensors
     outside the layers and of layers 0 to `layer` are fetched; all for None. The config is read first, so that a model
     that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all. The
     variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it.
 
     Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing, gated or
-    can't be run, an error that the hub returns, a hub that can't be reached if nothing is cached, and a disk without
-    room.
+    can't be run, an error that the hub returns, a hub that can't be reached if no such commit is cached, and a disk
+    without room or a cache that can't be written.
     """
     from httpx2 import HTTPError  # of the library's client
     from huggingface_hub import HfApi, errors
@@ -60,11 +60,14 @@ def fetch_checkpoint(
         problem = _("There is no model “{name}” on the Hub, or it is private, or not at this revision.")
     except errors.HfHubHTTPError:
         problem = _("The Hub returned an error for “{name}”. Try again in a moment.")
-    except (HTTPError, OSError):
-        fetched = _fetched_before(name, folder)
+    except (HTTPError, ConnectionError, TimeoutError, errors.LocalEntryNotFoundError):
+        fetched = _fetched_before(name, folder, revision)
         if fetched is not None:
             return fetched
         problem = _("Could not reach the Hub for “{name}”, and it has not been fetched before.")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CheckpointError(_("{path} cannot be used: {reason}.").format(path=folder, reason=reason)) from None
     raise CheckpointError(problem.format(name=name[:100])) from None
 
 
@@ -190,8 +193,12 @@ def _number_of_layer(tensor: str) -> int:
     return next((int(part) for part in tensor.split(".") if part.isdecimal() and len(part) < 6), -1)
 
 
-def _fetched_before(name: str, folder: Path) -> Path | None:
-    """The folder of a model's commit in the cache `folder`: of those with a config, the one changed last, or None."""
+def _fetched_before(name: str, folder: Path, revision: str) -> Path | None:
+    """The folder of a model's commit in the cache `folder`: of those with a config, the one changed last, or None.
+
+    For any `revision` but "main", only commits that begin with it count: which one a branch or tag names is not known.
+    """
     snapshots = folder / f"models--{name.replace('/', '--')}" / "snapshots"
     commits = [path for path in snapshots.glob("*") if (path / _CONFIG).is_file()] if snapshots.is_dir() else []
+    commits = [path for path in commits if revision == "main" or path.name.startswith(revision)]
     return max(commits, key=lambda path: path.stat().st_mtime, default=None)

@@ -26,11 +26,15 @@ _READ = ("F64", "F32", "F16", "BF16")
 def header(path: Path) -> Mapping[str, StoredTensor]:
     """The tensors of one file, by name; read anew only if the file has changed.
 
-    Raises CheckpointError if the header is damaged or larger than MAX_HEADER_BYTES. Whether the tensors fit into the
-    file is for the library to check, before anything of them is read.
+    Raises CheckpointError if the file can't be read, such as one deleted meanwhile, or if its header is damaged or
+    larger than MAX_HEADER_BYTES. Whether the tensors fit into the file is for the library to check, before anything of
+    them is read.
     """
-    status = path.stat()
-    return _header(path, status.st_size, status.st_mtime_ns)
+    try:
+        status = path.stat()
+        return _header(path, status.st_size, status.st_mtime_ns)
+    except OSError:
+        raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -204,15 +205,17 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
 
 
 def _changed_at(source: str) -> int:
-    """When a source's file, or the config.json of its folder, changed last, in nanoseconds; 0 if it can't be read.
+    """A number that changes with the last change of a source's file, or of the config.json of its folder.
 
-    "smollm2" is the file of its package, if that is installed. A GGUF file's other pieces are not looked at.
+    Of a GGUF file in pieces, it changes with that of each, and when one comes or goes. "smollm2" is the file of its
+    package, if that is installed.
     """
     path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
-    try:
-        return (path if path.is_file() else path / "config.json").stat().st_mtime_ns
-    except OSError:
-        return 0
+    changes = 0
+    for file in pieces_of(path) if path.is_file() else (path / "config.json",):
+        with suppress(OSError):
+            changes += file.stat().st_mtime_ns
+    return changes
 
 
 def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:

@@ -45,7 +45,7 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
     """In its `with` block, turn database and file errors into an InputError of one line.
 
     They are: tables made by a newer version of the program, or before the first release; whatever SQLAlchemy raises; a
-    secret key that is damaged; and every other OSError, which is reported as an unusable data folder.
+    secret key that is damaged; and every other OSError, which names its file, or the data folder if it has none.
     """
     try:
         yield
@@ -65,8 +65,8 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
         problem = _("{file} is damaged: it must have {count} bytes. Put a copy of it back.")
         raise InputError(problem.format(file=error, count=SECRET_BYTES)) from None
     except OSError as error:
-        problem = _("The folder {folder} cannot be used: {reason}.")
-        raise InputError(problem.format(folder=settings.data_dir, reason=error.strerror)) from None
+        path = error.filename or settings.data_dir
+        raise InputError(_("{path} cannot be used: {reason}.").format(path=path, reason=error.strerror)) from None
 
 
 def link_to(settings: Settings, token: str, host: str = "", port: int = 0) -> str:

@@ -134,12 +134,18 @@ def _progress_writer(message: str) -> ReportProgress | None:
 
 
 def _write_pdf(path: str, pdf: bytes) -> None:
-    """Write the PDF to a file, or to standard output for "-"; raises InputError for a file that cannot be written."""
-    if path == "-":
-        sys.stdout.buffer.write(pdf)
-        return
+    """Write the PDF to a file, or to standard output for "-"; raises InputError if that cannot be written.
+
+    A reader of standard output that has gone is the terminal's to handle: BrokenPipeError.
+    """
     try:
-        Path(path).write_bytes(pdf)
+        if path == "-":
+            sys.stdout.buffer.write(pdf)
+            sys.stdout.buffer.flush()
+        else:
+            Path(path).write_bytes(pdf)
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(_("{file} cannot be written: {reason}.").format(file=path[:60], reason=reason)) from None

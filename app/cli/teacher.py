@@ -113,7 +113,7 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
     """Create a sample course for a teacher, or with --remove delete all those with the teacher on their staff.
 
     Prints what was done. Each deleted course, and a new one, has an entry in the audit log. A teacher on the staff of a
-    sample course keeps it unchanged and gets no other, though it is reported as created. The teacher is the one with
+    sample course keeps it unchanged and gets no other. The teacher is the one with
     the given e-mail or, without one, the only one there is; raises InputError if nobody has the e-mail, or there is not
     exactly one teacher.
     """
@@ -132,6 +132,8 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
             nothing = _("{email} has no sample course.").format(email=teacher.email)
             print(_("The sample course was removed.") if samples else nothing)
             return
+        had = any(taught.course.sample for taught in store.courses.taught_by(teacher))
         course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher, "terminal")
         done = _("Created “{course}” for {email}. “sample-course --remove” removes it.")
-        print(done.format(course=course.title, email=teacher.email))
+        already = _("{email} has “{course}” already. “sample-course --remove” removes it.")
+        print((already if had else done).format(course=course.title, email=teacher.email))

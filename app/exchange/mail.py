@@ -126,14 +126,16 @@ class Outbox:
         self._waiting: Queue[Callable[[], None] | None] = Queue(capacity)
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._is_closed = False
 
     def put(self, work: Callable[[], None]) -> bool:
         """Queue `work` for the thread, to be done in the present language, and return True without waiting for it.
 
-        If `capacity` pieces are waiting already, drops it and returns False. After `close`, work is queued, but never
-        done.
+        If `capacity` pieces are waiting already, or `close` has been called, drops it and returns False.
         """
         with self._starting:
+            if self._is_closed:
+                return False
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mail", daemon=True)
                 self._thread.start()
@@ -149,6 +151,8 @@ class Outbox:
         What is not done by then goes on in the thread, which does not keep the process from ending. Returns at once if
         nothing was ever queued.
         """
+        with self._starting:
+            self._is_closed = True
         if self._thread is None:
             return
         with suppress(Full):

@@ -170,9 +170,10 @@ def _letters_without_font(error: Exception) -> set[str]:
 def missing_letters_note(letters: str) -> str:
     """Two sentences: which letters are printed as PLACEHOLDER, and that an operator can add a font.
 
-    At most 40 letters are listed, with the code points of the first 4; the rest are left out without a sign of it.
+    At most 40 letters are listed, with the code points of the first 4; an ellipsis stands for the rest of either.
     """
-    points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4])
+    points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4]) + (", …" if len(letters) > 4 else "")
+    listed = letters[:40] + ("…" if len(letters) > 40 else "")
     note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")
     advice = _("An operator can add a font in the folder “fonts” of the app’s data folder.")
-    return f"{note.format(letters=letters[:40], points=points, placeholder=PLACEHOLDER)} {advice}"
+    return f"{note.format(letters=listed, points=points, placeholder=PLACEHOLDER)} {advice}"

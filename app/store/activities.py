@@ -228,13 +228,14 @@ class Activities(QueryBase):
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
         """Give a student extra `minutes` in an activity, in place of those they had; 0 takes them away.
 
-        Also stores, in the same transaction, what a later or earlier end of the activity means for drafts and answers:
-        see Activity.changed. Whether the student is in the course, and `minutes`, are not checked.
+        Also stores, in the same transaction, what a later or earlier end of the activity as it is now means for drafts
+        and answers: see Activity.changed. Whether the student is in the course, and `minutes`, are not checked.
         """
-        of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
-        changed = activity.changed(self.now(), longest_extra=max([minutes, *of_others]))
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
         with self.transaction():
+            stored = self.locked(activity) or activity  # another teacher may give extra time at this moment
+            of_others = [m for student, m in self.extra_times(activity.id).items() if student != student_id]
+            changed = stored.changed(self.now(), longest_extra=max([minutes, *of_others]))
             self._execute(sa.delete(extra_time).where(*this))
             if minutes:
                 row = {"activity_id": activity.id, "student_id": student_id, "minutes": minutes}

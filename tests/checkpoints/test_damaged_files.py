@@ -137,6 +137,15 @@ def test_a_hostile_safetensors_file_gets_one_sentence(content: bytes, whole: Pat
     assert len(str(refusal.value)) < 250
 
 
+def test_a_file_deleted_after_opening_gets_one_sentence(whole: Path, tmp_path: Path) -> None:
+    """Whoever has the checkpoint open reads no more of it."""
+    shutil.copytree(whole / "llama", tmp_path / "model")
+    checkpoint = open_checkpoint(tmp_path / "model", [tmp_path])
+    (tmp_path / "model" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        checkpoint.layer_weights(0)
+
+
 @pytest.mark.parametrize("change", ["overlap", "gap at the end", "a longer tensor", "another dtype", "another shape"])
 def test_offsets_that_contradict_shapes_are_refused(change: str, whole: Path, tmp_path: Path) -> None:
     """Also where each tensor taken alone lies within the file."""

@@ -116,6 +116,16 @@ def test_a_file_in_pieces_has_the_weights_of_the_whole(tmp_path: Path) -> None:
         opened(first)
 
 
+def test_a_file_in_pieces_is_listed_once_its_last_piece_has_come(tmp_path: Path) -> None:
+    """As long as one is missing it isn't, though its first piece never changes."""
+    first = write_gguf(small_model("qwen2"), tmp_path / "model.gguf", split_after=9)
+    last = max(tmp_path.iterdir())
+    last.rename(tmp_path / "unfinished")
+    assert [each.key for each in listed_checkpoints([tmp_path])] == [SMOLLM2]
+    (tmp_path / "unfinished").rename(last)
+    assert [each.source for each in listed_checkpoints([tmp_path])][1:] == [str(first)]
+
+
 @pytest.mark.slow
 def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
     """Of its first, middle and last layer, and of a longer text with digits, accents and line breaks."""

@@ -162,8 +162,18 @@ def test_without_the_hub_the_last_commit_is_used(hub: Hub, tmp_path: Path, monke
     folder = fetch_checkpoint("org/small", tmp_path, layer=0)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     assert fetch_checkpoint("org/small", tmp_path, layer=0) == folder
-    with pytest.raises(CheckpointError, match="reach"):
-        fetch_checkpoint("org/other", tmp_path)
+    assert fetch_checkpoint("org/small", tmp_path, revision=folder.name[:8]) == folder
+    for name, revision in (("org/other", "main"), ("org/small", "f" * 40), ("org/small", "v1.0")):
+        with pytest.raises(CheckpointError, match="reach"):
+            fetch_checkpoint(name, tmp_path, revision=revision)
+
+
+def test_a_cache_that_cannot_be_written_is_not_the_hubs_fault(hub: Hub, tmp_path: Path) -> None:
+    """Its folder is named, though the model was fetched before."""
+    assert fetch_checkpoint("org/small", tmp_path / "cache", layer=0)
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="file cannot be used"):
+        fetch_checkpoint("org/small", tmp_path / "file")
 
 
 def test_a_full_disk_is_noticed_before(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

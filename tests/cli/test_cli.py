@@ -558,6 +558,15 @@ def test_settings_that_cannot_be_used(
     assert sentence in refusal(capsys, "serve")
 
 
+def test_a_file_of_the_data_folder_that_cannot_be_used_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not the folder, which is as it should be."""
+    (tmp_path / "secret.key").mkdir()
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    assert "secret.key cannot be used" in refusal(capsys, "teacher", "add", "ada@example.org")
+
+
 def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
     """By its seed and by its code: the same sheet; the answers only where they are asked for."""
     drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7")

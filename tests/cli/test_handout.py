@@ -71,6 +71,15 @@ def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
     assert "Ada" in read_pdf(written)[0].text
 
 
+def test_standard_output_without_room_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a file."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main(["handout", "llama-7b", "--copies", "1", "-o", "-"])
+    assert ended.value.code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -32,7 +32,11 @@ def test_the_terminal_makes_and_removes_it(
     assert "teacher add" in refused("sample-course")
     cli.main(["teacher", "add", "ada@example.org"])
     cli.main(["sample-course"])
-    assert "ada@example.org" in capsys.readouterr().out
+    assert "Created" in capsys.readouterr().out
+    cli.main(["sample-course"])
+    again = capsys.readouterr().out
+    assert "ada@example.org" in again
+    assert "Created" not in again
     cli.main(["sample-course", "--remove"])
     assert "removed" in capsys.readouterr().out
     cli.main(["sample-course", "--remove"])

@@ -546,3 +546,4 @@ def test_what_waits_is_sent_before_the_app_ends(post: int, box: Box) -> None:
     mail.outbox.put(lambda: mail.send(ADA, "Subject", "Text"))
     mail.outbox.close()
     assert len(box.taken) == 1
+    assert not mail.outbox.put(lambda: None)  # which nobody would ever do

@@ -417,6 +417,8 @@ def test_a_letter_without_a_font_stops_nobody() -> None:
     missing = TypstRenderer().find_missing_letters(font_check_document(names, "Course ᚠ"))
     assert set(missing) == set("ᚠ👩🎓🎉")
     assert re.search(r"“ᚠ.*U\+16A0.*add a font", missing_letters_note(missing))
+    assert missing_letters_note("ᚠᚢᚦᚨ" * 10).count("…") == 1  # of the code points
+    assert missing_letters_note("ᚠᚢᚦᚨ" * 11).count("…") == 2
     assert TypstRenderer().find_missing_letters(font_check_document(SCRIPTS, "Course")) == ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -16,8 +17,9 @@ from app.store import (
     Policies,
     Store,
 )
+from app.store.activities import Activities
 from tests.helpers.clock import Clock
-from tests.helpers.stored_class import CONTENT, SHEET, activity, course, reload
+from tests.helpers.stored_class import CONTENT, SHEET, activity, course, enrol_student, reload
 
 
 def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
@@ -96,6 +98,32 @@ def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers
     assert {at(15.5, its)[0] for its in (for_kim, for_all)} == {"closed"}
     store.activities.set_extra_time(made, kim.id, 0)
     assert at(5.5, reload(store, made))[0] == "closed"
+
+
+def test_extra_time_that_two_teachers_give_at_once_counts_for_both(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drafts are submitted again at the later end, though one of them had read that nobody has extra time."""
+    made, kim, _token = activity(store, Plan("Week 3", None, closes_at=TEN))
+    where = store.courses.find(made.course_id)
+    assert where
+    lou = enrol_student(store, where, "Lou")[0]
+    store.activities.note_auto_submitted(made)
+    extra_times, threads = Activities.extra_times, list[Thread]()
+
+    def read_and_be_overtaken(self: Activities, activity_id: int) -> dict[int, int]:
+        read = extra_times(self, activity_id)
+        if not threads:
+            threads.append(Thread(target=store.activities.set_extra_time, args=(made, lou.id, 60)))
+            threads[0].start()
+            threads[0].join(0.5)
+        return read
+
+    monkeypatch.setattr(Activities, "extra_times", read_and_be_overtaken)
+    store.activities.set_extra_time(reload(store, made), kim.id, 0)
+    threads[0].join()
+    assert reload(store, made).longest_extra == 60
+    assert reload(store, made).auto_submitted_at is None
 
 
 @pytest.mark.parametrize("how", ["without a closing time", "with a later one", "for one student"])

@@ -174,7 +174,7 @@ def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
     """
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]
-    focus = f"do-{verb}-{name}"
+    focus = f"do-{verb}-{name}" if name else f"do-{verb}"
     if verb == "add" and len(questions) < MAX_TICKET_QUESTIONS:
         number = next(number for number in range(1, 999) if f"{NEW_QUESTION}{number}" not in names)
         questions.append(QuestionFields(f"{NEW_QUESTION}{number}"))

@@ -30,7 +30,7 @@ from app.translation import gettext as _
 from app.web.heads.head_request import HeadChoice, find_checkpoint, offered_checkpoints
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
-from app.web.shared.run_jobs import check_asked
+from app.web.shared.run_jobs import check_asked, why_not_queued
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.threads import in_threads
@@ -485,8 +485,8 @@ def _answer(
     """
     try:
         job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
-    except JobRefusedError:
-        raise HTTPException(503, why_not_run("busy")) from None
+    except JobRefusedError as refusal:
+        raise HTTPException(503, why_not_queued(refusal)) from None
     try:
         job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
         if job.ending == "ready":

@@ -17,7 +17,7 @@ from app.classes import sheet_actions
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
-from app.forward.head_run import HeadNotRun, why_not_run
+from app.forward.head_run import HeadNotRun
 from app.forward.lines import ProgramLine
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
@@ -35,7 +35,7 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import PracticeOpen, QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
-from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text
+from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text, why_not_queued
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import readable_answers
@@ -568,16 +568,15 @@ def _start(
 ) -> tuple[Run, Job | None]:
     """Store a new run and queue its job, in one transaction; return both.
 
-    If the job is refused, whatever the reason, the run is stored with a sentence that the server is busy as its
-    problem, and the job is None.
+    If the job is refused, the run is stored with the sentence on why as its problem, and the job is None.
     """
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))
     try:
         return run, queue_run(services, client, run.id, variant, settings, store_run)
-    except JobRefusedError:
-        refused = replace(run, problem=why_not_run("busy"))
+    except JobRefusedError as refusal:
+        refused = replace(run, problem=why_not_queued(refusal))
         return services.store.add_run(refused, (frozen.snapshot,)), None
 
 

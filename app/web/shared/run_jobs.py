@@ -11,16 +11,24 @@ from typing import Any
 
 from app.classes.frozen.frozen_run import sheet_of_run
 from app.exchange.imported_models import library_with_model
-from app.forward.head_run import HeadNotRun, check_runnable, parts_of_sheet, run_architecture, run_sheet
+from app.forward.head_run import (
+    HeadNotRun,
+    check_runnable,
+    parts_of_sheet,
+    run_architecture,
+    run_sheet,
+    why_not_run,
+)
 from app.forward.lines import ForwardError
 from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE
 from app.forward.run import HeadRun
-from app.machine.jobs import Job, JobFailedError, JobLimits, Result, Task
+from app.machine.jobs import Job, JobFailedError, JobLimits, JobRefusedError, Result, Task
 from app.machine.work_queue import Client
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.sheets.variant import Variant
+from app.translation import gettext as _
 from app.web.shared.runners import living_runners
 from app.web.shared.services import Services
 
@@ -29,6 +37,13 @@ log = logging.getLogger("attention_shapes")
 # Two runs of each of 500 students, and some. A warm one takes a quarter of a second or less on one core.
 RUN_LIMITS = JobLimits(total=1_100, visitors=14, visitor=7, member=6)
 GPUS = ("cuda", "mps")
+
+
+def why_not_queued(refusal: JobRefusedError) -> str:
+    """The sentence on why a run was not queued: there are several of this client, or else too many runs in all."""
+    if refusal.reason == "yours":
+        return _("Several of your runs are in progress: wait for one of them, or cancel one.")
+    return why_not_run("busy")
 
 
 def queue_run(

@@ -69,7 +69,7 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Add the students of an uploaded or else pasted class list to the roster, and record their number in the audit
-    log, even if it is 0.
+    log, unless it is 0.
 
     The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
     need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
@@ -86,21 +86,23 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
         return _refuse(access, form, error)
     with store.transaction():
         added = store.roster.add_students(access.course, entries)
-        store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
+        if added:
+            store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
     return _back_to_roster(access, added=added, known=len(entries) - added)
 
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove from the roster the students whom the import named in the form's `import` added, and record how many in
-    the audit log, even if it is 0.
+    """Remove from the roster the students whom the import named in the form's `import` added, except those who have
+    joined or have work.
 
-    Those who have joined or have work stay. Records how many were removed, even 0, in the audit log, and redirects to
-    the roster, which says how many were removed and kept.
+    The audit log has how many were removed, even 0, unless nobody counts as added by that import, such as the second
+    time. Redirects to the roster, which says how many were removed and kept.
     """
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
-        store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
+        if removed or kept:
+            store.audit_log.record(access.teacher, AuditAction.IMPORT_UNDONE, access.course, f"{removed}")
     return _back_to_roster(access, removed=removed, kept=kept)
 
 

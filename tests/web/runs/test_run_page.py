@@ -17,7 +17,7 @@ from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerFailed, RunTooLong
 from app.forward.program import notes
-from app.machine.jobs import Jobs
+from app.machine.jobs import JobRefusedError, Jobs
 from app.machine.work_queue import Client
 from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
@@ -25,7 +25,7 @@ from app.sheets.variant import Variant
 from app.store import Store, limits
 from app.store.tables import attempts
 from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, note_sentences
-from app.web.shared.run_jobs import RUN_LIMITS
+from app.web.shared.run_jobs import RUN_LIMITS, why_not_queued
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.runs import finished_run, run_and_wait
@@ -321,7 +321,7 @@ def test_a_client_with_many_runs_is_told_to_wait(client: TestClient, runner: Fak
         for _ in range(RUN_LIMITS.visitor + 1)
     ]
     page = Page(client.get(addresses[-1]).text)
-    assert page.text("p", role="alert") == why_not_run("busy")
+    assert page.text("p", role="alert") == why_not_queued(JobRefusedError("yours"))
     assert page.find("form")[0][0]["action"] == f"{addresses[-1]}/again"
     runner.gate.set()
 

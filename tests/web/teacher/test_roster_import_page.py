@@ -83,6 +83,12 @@ def test_an_import_is_undone_but_for_those_who_have_come(classroom: Classroom) -
     assert [name for name, _ in names_of(classroom)] == ["Ada Fox", "Lou Ray", "Old Kim"]
     again = classroom.instructor.post(path, data={"import": attrs["value"]})
     assert "Removed: 0." in classroom.get(again.headers["location"])
+    added(classroom, {"roster": "Old Kim"})
+    log, since = classroom.store.audit_log, classroom.store.courses.created_at(classroom.course)
+    entries = log.entries({"course": [classroom.course.id]}, since, 99)
+    logged = [(entry.action, entry.detail) for entry in entries]
+    assert [detail for action, detail in logged if action == AuditAction.IMPORT_UNDONE] == ["1"]
+    assert [detail for action, detail in logged if action == AuditAction.STUDENTS_ADDED] == ["3", "1"]
 
 
 def test_students_who_joined_with_the_code_and_did_nothing_are_removed_at_once(app_on_each_database: FastAPI) -> None:
