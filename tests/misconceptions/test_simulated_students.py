@@ -95,6 +95,7 @@ def test_guesses_are_rarely_diagnosed(worksheet: str) -> None:
     assert figures(worksheet).share(GUESSED) > 0.95
 
 
+@pytest.mark.slow
 def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
     """Thousands of sheets for each share; two misconceptions fit side by side on all worksheets but those about a bug.
 

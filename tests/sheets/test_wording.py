@@ -48,9 +48,13 @@ SIZES = frozenset(symbol for family in FAMILIES.values() for symbol in family.si
 
 @cache
 def tables_of(topic: str) -> frozenset[TensorTable]:
-    """The tables that a topic has for models of all families and those shipped, with few tokens and many."""
+    """The tables that a topic has for models of all families and those shipped, with few tokens and many.
+
+    A topic about a bug has a table for each bug, whose rows are those of its program, whatever the model.
+    """
     tables = set[TensorTable]()
-    for architecture in (*every_architecture(), *(model.architecture for model in LIBRARY.models.values())):
+    shipped = [model.architecture for model in LIBRARY.models.values()]
+    for architecture in shipped if TOPICS[topic].bugs else [*every_architecture(), *shipped]:
         for tokens in (40, 5000):
             with suppress(TopicError):
                 tables.add(topic_for(topic, architecture, architecture.fixed_tokens or tokens))
