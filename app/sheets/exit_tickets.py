@@ -245,7 +245,7 @@ def _read_ticket(path: Path) -> Ticket:
     """The Ticket of a TOML file, whose name without .toml is its key; titles and texts that are numbers become texts.
 
     Raises WorksheetError that names the file if it cannot be read, is not TOML in UTF-8, or has a setting that cannot
-    be used; it names the first such setting by its path, which counts from 0.
+    be used; it names the first such setting by its path, which counts from 1, as for worksheets.
     """
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -256,5 +256,6 @@ def _read_ticket(path: Path) -> Ticket:
     try:
         return ticket_of_settings(path.stem, settings)
     except SettingError as error:
-        message, setting = _("exit-tickets/{file}, {setting}: {sentence}"), ".".join(map(str, error.path))
+        message = _("exit-tickets/{file}, {setting}: {sentence}")
+        setting = ".".join(str(part + 1 if isinstance(part, int) else part) for part in error.path)
         raise WorksheetError(message.format(file=path.name, setting=setting, sentence=error)) from None

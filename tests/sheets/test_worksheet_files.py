@@ -132,7 +132,7 @@ def test_a_library_without_wording_is_refused(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", ", title: A ticket needs title, instruction and questions"),
-        ('title = "T"\ninstruction = "I"\nquestions = [{key = "k"}]', ", questions.0.text: A ticket needs"),
+        ('title = "T"\ninstruction = "I"\nquestions = [{key = "k"}]', ", questions.1.text: A ticket needs"),
         ("title = ", " cannot be read: "),
     ],
 )
