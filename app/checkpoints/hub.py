@@ -153,8 +153,8 @@ class _Bar:
 def _progress(total: int, report: Report | None) -> type[_Bar]:
     """A class of progress bars that count together, in bytes, with `report(done of all bars, total)` at each step.
 
-    A bar counts what it starts with, too. More than the total is reported as the total. Without `report`, nothing is
-    called; whatever else the library calls of a bar does nothing.
+    A bar counts what it starts with as its first step. More than the total is reported as the total. Without `report`,
+    nothing is called; whatever else the library calls of a bar does nothing.
     """
 
     class Counted(_Bar):

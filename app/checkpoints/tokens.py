@@ -52,13 +52,14 @@ def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
-    """The tokens of a text, with the special ones that the tokenizer adds, each with its id, visible text and bytes.
+    """The tokens of a text, with the special ones that the tokenizer adds: id, visible text, bytes, and whether
+    special.
 
-    The bytes of an added token are those of its name, other bytes those of the text. `load` gives the tokenizer, once
-    the text has been checked. Raises CheckpointError for a text that is empty, has more than MAX_TEXT_CHARACTERS, half
-    a character (a lone surrogate) or no tokens, for a tokenizer that can't be read, for a token without a row among the
-    `size` embeddings, and for one whose spelling can't be turned into bytes. `name` is what the last three errors call
-    the checkpoint.
+    Special is an added token that the tokenizer marks so. The bytes of an added token are those of its name, other
+    bytes those of the text. `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a
+    text that is empty, has more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a
+    tokenizer that can't be read, for a token without a row among the `size` embeddings, and for one whose spelling
+    can't be turned into bytes. `name` is what the last three errors call the checkpoint.
     """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
