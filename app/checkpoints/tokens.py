@@ -105,10 +105,10 @@ def visible(raw: bytes) -> str:
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """Do some work of the library; raise CheckpointError, with the checkpoint's `name`, if any exception makes it fail.
+    """Return what some work of the library returns; raise CheckpointError, with the checkpoint's `name`, if it fails.
 
-    A CheckpointError passes as it is. What a damaged or hostile tokenizer raises includes a panic of the library's
-    Rust code, which is no Exception; other such exceptions, such as KeyboardInterrupt, pass.
+    A CheckpointError passes as it is. What a damaged or hostile tokenizer raises includes a panic of the library's Rust
+    code, which is no Exception; other such exceptions, such as KeyboardInterrupt, pass.
     """
     try:
         return work()
@@ -158,8 +158,8 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
 
     A text is neither cut nor padded, whatever the file says. Raises CheckpointError if the file is missing, or if
-    tokenizer_config.json, which may be missing, adds a token that tokenizer.json doesn't have, under any id. A damaged
-    file raises other exceptions: call it in `_guarded`.
+    tokenizer_config.json, which may be missing, adds a token whose text is no token of tokenizer.json; the ids are not
+    compared. A damaged file raises other exceptions: call it in `_guarded`.
     """
     from tokenizers import Tokenizer
 
