@@ -212,12 +212,13 @@ def execute(
 ) -> Executed:
     """Run the lines: first all that prepare, then the timed ones, each in their order.
 
-    The time is that of the timed lines (None on meta), the most bytes taken those of both (None if not measured). The
-    device is warmed up first.
+    Returns all variables, the time of the timed lines (None on meta), and the most bytes that both took (None if not
+    measured). The device is warmed up first.
 
     lines: a program for this `device`. It seeds torch's global generator.
     given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
-    that prepares, and would only make given ones, does not run.
+    that prepares, and would only make given ones, does not run; one that makes others as well runs, but the
+    given ones count.
     rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
     take workspaces that are not the head's.
     """
@@ -263,7 +264,8 @@ def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
 def _summarize_weights(
     weights: Any, head_weights: Any, head: int
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
-    """The least and greatest sum of a row of `weights` (…, M, N), and a picture of `head_weights` if that is N × N.
+    """The least and greatest sum of a row of `weights` (…, M, N), and a picture of `head_weights` if that is N × N, or
+    None.
 
     A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
     at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
