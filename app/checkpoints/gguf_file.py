@@ -293,7 +293,10 @@ class _Walk:
 
 
 def array_items(index: GgufIndex, key: str) -> list[Any]:
-    """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array."""
+    """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array.
+
+    They are as `_Walk.value` has them. Raises what that and opening the file do, such as UnicodeDecodeError.
+    """
     array = index.metadata.get(key)
     if not isinstance(array, GgufArray):
         return []

@@ -38,11 +38,11 @@ def fetch_checkpoint(
     changed last in the cache is returned, whatever `revision` and `layer` say. Of shards, only those with tensors
     outside the layers and of layers 0 to `layer` are fetched; all for None. The config is read first, so that a model
     that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all. The
-    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it.
+    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it; a saved login is not used.
 
-    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing, gated or
-    can't be run, an error that the hub returns, a hub that can't be reached if nothing is cached, and a disk without
-    room.
+    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing or gated, an
+    error that the hub returns, a hub that can't be reached if nothing is cached, and for what `_Fetch.all_files`
+    refuses, such as a model that can't be run and a disk without room.
     """
     from httpx2 import HTTPError  # of the library's client
     from huggingface_hub import HfApi, errors

@@ -234,9 +234,9 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 def _name(path: Path) -> str:
     """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
 
-    The repository's comes first: "org/name" for "models--org--name/snapshots/…". A file's name is without its ending
-    and its number as a piece. SmolLM2's file has a name of its own. `path` is not resolved, since files in a cache are
-    links.
+    SmolLM2's file has a name of its own. For any other in such a cache, the repository's comes first: "org/name" for
+    "models--org--name/snapshots/…". A file's name is without its ending and its number as a first piece. `path` is not
+    resolved, since files in a cache are links.
     """
     if path == smollm2_file():
         return _SMOLLM2_NAME

@@ -200,9 +200,9 @@ def run_layer(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N).
 
-    Attention and the feed-forward block each read a normalized input, and what they make is normalized again, if the
-    layer has a norm for that, and added to x. The feed-forward block reads x itself, normalized, if the placement of
-    the norms is "parallel", else the sum of x and attention.
+    Attention reads x; the feed-forward block reads x if the placement of the norms is "parallel", else the sum of x and
+    attention. Each normalizes what it reads, and what it makes if the layer has a norm after it; both are added to x. A
+    norm that the layer lacks changes nothing.
     """
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
