@@ -121,11 +121,11 @@ def run_head(
 
     Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
     pictured, and of a batch the first input; no weights are pictured unless there are as many rows as columns.
-    `decoder_tokens` is M of cross-attention, which is `tokens` for None. Without a device: CUDA, else Apple's MPS, else
-    the CPU. The device "meta" gives the shapes at any size and no values. On CUDA, and anywhere with at most
-    MAX_REHEARSED_TOKENS, the program runs once before it is measured. The notes are those of `notes`, and "not-finite"
-    last if a sum of weights is infinite or NaN. Raises ForwardError if an argument is out of range, the machine lacks
-    the device, more than `usable_share` of its free memory would be needed, or torch runs out of memory all the same.
+    `decoder_tokens` is as in `program`. Without a device: CUDA, else Apple's MPS, else the CPU. The device "meta" gives
+    the shapes at any size and no values. On CUDA, and anywhere with at most MAX_REHEARSED_TOKENS, the program runs once
+    before it is measured. The notes are those of `notes`, and "not-finite" last if a sum of weights is infinite or NaN.
+    Raises ForwardError as `program` does, and if the machine lacks the device, more than `usable_share` of its free
+    memory would be needed, or torch runs out of memory all the same.
     """
     import torch
 
@@ -268,8 +268,8 @@ def _summarize_weights(
 
     A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
     at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
-    Without N rows it is None, and both results are if a sum is not finite. Everything is done band by band: no second N
-    × N matrix is made.
+    The picture of any other shape is None, and so are both results if a sum is not finite. Everything is done band by
+    band: no second N × N matrix is made.
     """
     import torch
 
