@@ -231,7 +231,8 @@ class Checkpoint:
         In float32; matrices as x·W with their heads side by side, fused ones split, norms with their offset (Gemma's
         1). None for what the model doesn't have. Norms are identified by their order: that before attention, then that
         before the feed-forward block; with the placement "sandwich", one after each block follows it. Raises
-        CheckpointError for a layer that there isn't, and for a tensor that is missing or of another shape.
+        CheckpointError for a layer that there isn't, and for a tensor that is missing, of another shape, or in a number
+        format that can't be read.
         """
         specs = self._layer_specs(layer)
         optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
@@ -263,8 +264,9 @@ class Checkpoint:
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
         """The rows (N, d) of the token embedding for these ids, in order, not yet multiplied by `embedding_factor`.
 
-        Each row is read once, however often its id comes. There must be at least one id, and each must be in the
-        vocabulary: neither is checked here. Raises CheckpointError if the table is missing or of another shape.
+        Each row is read once, and comes as often as its id. There must be at least one id, and each must be in the
+        vocabulary: neither is checked here. Raises CheckpointError if the table is missing, of another shape, or in a
+        number format that can't be read.
         """
         import torch
 
@@ -447,11 +449,13 @@ class HeadSlice:
 
 
 def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
-    """What torch.narrow cuts out of the stored matrices for a query head, by "Q", "K", "V" and "O".
+    """What torch.narrow cuts out of the stored matrices for a query head: dim, start and length, by "Q", "K", "V" and
+    "O".
 
-    K and V are of its key/value head, which query heads of a group share, while the slices of Q and O of a group's
-    heads lie side by side. The slices are d_h long for Q and K, d_v for V and O; of a fused tensor, the starts count
-    from its beginning. `head` counts from 0 and is not checked.
+    Q, K and V are cut along their outputs, O along its inputs, and `dim` is that axis as stored. K and V are of the
+    head's key/value head, which query heads of a group share, while the slices of Q and O of a group's heads lie side
+    by side. The slices are d_h long for Q and K, d_v for V and O; of a fused tensor, the starts count from its
+    beginning. `head` counts from 0 and is not checked.
     """
     a = architecture
     later = head % a.query_heads_per_kv_head
@@ -481,7 +485,10 @@ def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, Pa
 
 
 def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
-    """The norms of a layer in the order of the layout, in which they are applied; each as its scale and any bias."""
+    """The norms of a layer in the order of the layout, in which they are applied; each as its scale and any bias.
+
+    The gains of queries and keys are not among them.
+    """
     norms: list[list[ParameterSpec]] = []
     for spec in (spec for spec in specs if spec.part == ModelPart.NORMS):
         if spec.kind == "scale":

@@ -141,9 +141,10 @@ def pieces_of(path: Path) -> tuple[Path, ...]:
 def read_index(path: Path, *others: Path) -> GgufIndex:
     """The header of a file, with the tensors of its other pieces, walked anew only if size or time changed.
 
-    The metadata is the first file's; of several pieces, "split.count" becomes 1 in it. Raises CheckpointError if one is
-    damaged, if they aren't all pieces in ascending order, or if the first one's count of tensors isn't that of all, and
-    OSError for a file that is missing or can't be read.
+    The metadata is the first file's; of several pieces, "split.count" becomes 1 in it. A file without `others` is not
+    asked whether it is a piece. Raises CheckpointError if one is damaged, if they aren't all pieces in ascending order,
+    or if the first one's count of tensors isn't the number of different names in all, and OSError for a file that is
+    missing or can't be read.
     """
     first, *rest = (_read_index(each, each.stat().st_size, each.stat().st_mtime_ns) for each in (path, *others))
     if not rest:
@@ -160,7 +161,8 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     """The header of one file, cached; size and time of the last change only decide whether it is walked anew.
 
-    Raises CheckpointError for a damaged or empty one, and OSError for one that can't be opened.
+    Raises CheckpointError for one that is damaged, empty, or longer than MAX_GGUF_HEADER_BYTES, and OSError for a file
+    that can't be opened.
     """
     try:
         with _mapped_header(path) as content:
@@ -191,8 +193,9 @@ class _Walk:
 
         The header is walked from its first byte. Raises _Damaged for no GGUF file, a version other than 2 and 3, too
         many keys or tensors, a key or a tensor's name that comes twice, or a "general.alignment" that is no power of
-        two up to 2^20, and struct.error for a header that ends early. The tensors begin where the header ends, rounded
-        up to the alignment, 32 if none is stated; whether they fit into the file is not checked.
+        two up to 2^20; also as `value` and `_tensor` do, with struct.error for a header that ends early. The tensors
+        begin where the header ends, rounded up to the alignment, 32 if none is stated; whether they fit into the file
+        is not checked.
         """
         if self.content[:4] != _MAGIC:
             raise _Damaged
@@ -250,11 +253,13 @@ class _Walk:
         return _shortest(number) if kind == _FLOAT32 else number
 
     def _array(self) -> GgufArray:
-        """The place of the array that comes next, which is walked over but not read; the walk goes on after it.
+        """The type, count and place of the array that comes next, which is walked over but not read; the walk goes on
+        after it.
 
         Raises _Damaged for items that are arrays or of an unknown type, for a text in it of more than
-        MAX_GGUF_TEXT_BYTES, and for more than MAX_GGUF_ITEMS in all arrays so far. Numbers that would end after the
-        mapping are only noticed at what comes next.
+        MAX_GGUF_TEXT_BYTES, and for more than MAX_GGUF_ITEMS in all arrays so far, and struct.error where a text's
+        length lies after the mapping. Numbers or a last text that would end after it are only noticed at what comes
+        next.
         """
         item_type, count = self._number(_NUMBER), self._number(_LENGTH)
         self.items += count
@@ -277,7 +282,8 @@ class _Walk:
         """Name, shape, ggml type and offset of the tensor that comes next.
 
         The offset is in bytes from where the tensors begin. The file has the lengths of the axes in the reverse order
-        of the shape. Raises _Damaged for no axis or more than MAX_GGUF_AXES.
+        of the shape. Raises _Damaged for no axis or more than MAX_GGUF_AXES, and as `_text` does; type, lengths and
+        offset are not checked.
         """
         name, axes = self._text(), self._number(_NUMBER)
         if not 1 <= axes <= MAX_GGUF_AXES:
@@ -287,7 +293,10 @@ class _Walk:
 
 
 def array_items(index: GgufIndex, key: str) -> list[Any]:
-    """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array."""
+    """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array.
+
+    They are as `_Walk.value` has them. Raises what that and opening the file do, such as UnicodeDecodeError.
+    """
     array = index.metadata.get(key)
     if not isinstance(array, GgufArray):
         return []
@@ -387,10 +396,10 @@ class GgufFile:
 def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
     """The config.json that the metadata amounts to: "model_type", and each field of _CONFIG_FIELDS that it states.
 
-    Without "num_key_value_heads", every query head has its own; without "head_dim", it is the model's width divided by
-    the heads, rounded down. "vocab_size" is the number of rows of the token embedding, if there is one, and
-    "tie_word_embeddings" is True if there is no output matrix. "rope_scaling" is there only if the file has a tensor of
-    factors for RoPE. Values are not checked beyond that.
+    "num_key_value_heads" is the number of query heads by default, and "head_dim" the model's width divided by it,
+    rounded down. "vocab_size" is the number of rows of the token embedding, if there is one, and "tie_word_embeddings"
+    whether there is no output matrix. "rope_scaling" is there only if the file has a tensor of factors for RoPE. Values
+    are not checked beyond that.
 
     Raises CheckpointError, which names `file_name`, for an architecture that is not in GGUF_FAMILIES, then for unknown
     metadata other than "general.", "tokenizer.", "quantize." and "split.", then for what `_check_metadata` and
@@ -421,13 +430,13 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
 
 
 def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> dict[str, Any]:
-    """The "rope_scaling" of LLaMA 3.1 and later, type "llama3", from the factors in the file.
+    """The "rope_scaling" of LLaMA 3.1 and later, with the "rope_type" "llama3", from the factors in the file.
 
     A factor divides the frequency of a pair. "factor" is the largest of them; the low and high frequency factors 1 and
     4 and the original length 8192 are taken to be the same in all these models. Raises CheckpointError if there is not
-    one factor for each pair of the head dimension, if the largest is below 1 or not below a million, or if a factor
-    differs by more than 1 part in 10,000 from the one that follows from these numbers and the config's "rope_theta", a
-    float (10,000 by default).
+    one factor for each pair of the config's "head_dim", if the largest is below 1 or not below a million, or if a
+    factor differs by more than 1 part in 10,000 from the one that follows from these numbers and the config's
+    "rope_theta" (10,000 by default), which must be a float above 0.
     """
     tensor, theta, width = index.tensors[ROPE_FACTORS], config.get("rope_theta", 10_000.0), config.get("head_dim")
     with tensor.path.open("rb") as file:
@@ -448,10 +457,12 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
 
 
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
-    """Raise CheckpointError, with the key, for metadata that contradicts the config or asks for more than it says.
+    """Raise CheckpointError, with the first such key, for metadata that contradicts the config or asks for more than it
+    says.
 
     "general.type" must be "model" and "split.count" 1; the vocabulary must be as large as the config's, values and
-    rotated dimensions as wide as its heads, and "rope.scaling.type" must be "none". Each may be left out.
+    rotated dimensions as wide as its heads, and "rope.scaling.type" must be "none". Each may be left out, and must be
+    where the config lacks what it is compared with.
     """
     prefix = f"{index.architecture}."
     same = {

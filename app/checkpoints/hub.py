@@ -38,11 +38,11 @@ def fetch_checkpoint(
     the one that begins with `revision`, or for "main" the one changed last. Of shards, only those with tensors
     outside the layers and of layers 0 to `layer` are fetched; all for None. The config is read first, so that a model
     that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all. The
-    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it.
+    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it; a saved login is not used.
 
-    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing, gated or
-    can't be run, an error that the hub returns, a hub that can't be reached if no such commit is cached, and a disk
-    without room or a cache that can't be written.
+    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing or gated, an
+    error that the hub returns, a hub that can't be reached if no such commit is cached, a cache that can't be written,
+    and for what `_Fetch.all_files` refuses, such as a model that can't be run and a disk without room.
     """
     from httpx2 import HTTPError  # of the library's client
     from huggingface_hub import HfApi, errors
@@ -156,8 +156,8 @@ class _Bar:
 def _progress(total: int, report: Report | None) -> type[_Bar]:
     """A class of progress bars that count together, in bytes, with `report(done of all bars, total)` at each step.
 
-    A bar counts what it starts with, too. More than the total is reported as the total. Without `report`, nothing is
-    called; whatever else the library calls of a bar does nothing.
+    A bar counts what it starts with as its first step. More than the total is reported as the total. Without `report`,
+    nothing is called; whatever else the library calls of a bar does nothing.
     """
 
     class Counted(_Bar):

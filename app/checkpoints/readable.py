@@ -75,9 +75,10 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
 
     A field that is null counts as left out. A field that COMMON_FIXED or `rule` fixes may have that one value alone, of
     the same type, unless it is a known field, too; the values of known fields are not looked at. After all fields come
-    an activation function that is not in ACTIVATIONS, then what is unknown in "rope_scaling" and "rope_parameters",
-    under names such as "rope_scaling.factor": a type that is not in ROPE_FIELDS, or else settings that this type does
-    not have and that are not null. A missing type is "default".
+    an activation function that is not in ACTIVATIONS, then what is unknown in "rope_scaling" and "rope_parameters", if
+    they are objects, under names such as "rope_scaling.factor": a type that is not in ROPE_FIELDS, or else settings
+    that this type does not have and that are not null. The type is their "rope_type", else their "type", else
+    "default".
     """
     fixed = {**COMMON_FIXED, **rule.fixed}
     known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}

@@ -41,8 +41,9 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
     """Each tensor's name, shape and dtype, by name, from a file's header; other metadata is left out.
 
-    Raises CheckpointError if the header is damaged, longer than MAX_HEADER_BYTES, or too long for `size` bytes. The
-    time of the last change is there for the cache alone. Where tensors lie in the file is not checked.
+    Raises CheckpointError if the header is damaged, longer than MAX_HEADER_BYTES, or too long for `size` bytes, and
+    OSError for a file that can't be read. The time of the last change is there for the cache alone. Where tensors lie
+    in the file is not checked.
     """
     try:
         with path.open("rb") as file:

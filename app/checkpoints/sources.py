@@ -139,11 +139,11 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
     """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
 
-    They come folder by folder, and those of each sorted by name. Of a cache of the Hub, they are the commits that were
-    fetched. Only the first MAX_LISTED are looked at, and those that can't be run are left out, with their sentence in
-    the log. One whose key is taken gets a number at the end of its key and name, "llama (2)". Nothing but config files
-    and the headers of GGUF files is read, and these again only if they have changed; whether weights are there is not
-    asked.
+    They come folder by folder, and those of each sorted by name, capitals first. Of a cache of the Hub, they are the
+    commits that were fetched. Only the first MAX_LISTED are looked at, and those of them that can't be run are left
+    out, with their sentence in the log. One whose key is taken gets a number at the end of its key and name, "llama
+    (2)". Nothing but config files and the headers of GGUF files is read, and these again only if they have changed;
+    whether weights are there is not asked.
     """
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
@@ -237,9 +237,9 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 def _name(path: Path) -> str:
     """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
 
-    The repository's comes first: "org/name" for "models--org--name/snapshots/…". A file's name is without its ending
-    and its number as a piece. SmolLM2's file has a name of its own. `path` is not resolved, since files in a cache are
-    links.
+    SmolLM2's file has a name of its own. For any other in such a cache, the repository's comes first: "org/name" for
+    "models--org--name/snapshots/…". A file's name is without its ending and its number as a first piece. `path` is not
+    resolved, since files in a cache are links.
     """
     if path == smollm2_file():
         return _SMOLLM2_NAME
@@ -277,8 +277,8 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
 def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     """The checkpoint of a GGUF file and its other pieces; raises CheckpointError as `open_checkpoint` does.
 
-    Its tensors must be exactly those of the config that the file's metadata amounts to, and the family's buffers;
-    RoPE's factors may be there as well. The revision is a hash of the names, sizes and times of the files.
+    Its tensors must be those of the config that the file's metadata amounts to; besides, only the family's buffers and
+    RoPE's factors may be there. The revision is a hash of the names, sizes and times of the files.
     """
     index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)

@@ -52,13 +52,14 @@ def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
-    """The tokens of a text, with the special ones that the tokenizer adds, each with its id, visible text and bytes.
+    """The tokens of a text, with the special ones that the tokenizer adds: id, visible text, bytes, and whether
+    special.
 
-    The bytes of an added token are those of its name, other bytes those of the text. `load` gives the tokenizer, once
-    the text has been checked. Raises CheckpointError for a text that is empty, has more than MAX_TEXT_CHARACTERS, half
-    a character (a lone surrogate) or no tokens, for a tokenizer that can't be read, for a token without a row among the
-    `size` embeddings, and for one whose spelling can't be turned into bytes. `name` is what the last three errors call
-    the checkpoint.
+    Special is an added token that the tokenizer marks so. The bytes of an added token are those of its name, other
+    bytes those of the text. `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a
+    text that is empty, has more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a
+    tokenizer that can't be read, for a token without a row among the `size` embeddings, and for one whose spelling
+    can't be turned into bytes. `name` is what the last three errors call the checkpoint.
     """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
@@ -104,10 +105,10 @@ def visible(raw: bytes) -> str:
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """Do some work of the library; raise CheckpointError, with the checkpoint's `name`, if any exception makes it fail.
+    """Return what some work of the library returns; raise CheckpointError, with the checkpoint's `name`, if it fails.
 
-    A CheckpointError passes as it is. What a damaged or hostile tokenizer raises includes a panic of the library's
-    Rust code, which is no Exception; other such exceptions, such as KeyboardInterrupt, pass.
+    A CheckpointError passes as it is. What a damaged or hostile tokenizer raises includes a panic of the library's Rust
+    code, which is no Exception; other such exceptions, such as KeyboardInterrupt, pass.
     """
     try:
         return work()
@@ -157,8 +158,8 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
     """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
 
     A text is neither cut nor padded, whatever the file says. Raises CheckpointError if the file is missing, or if
-    tokenizer_config.json, which may be missing, adds a token that tokenizer.json doesn't have, under any id. A damaged
-    file raises other exceptions: call it in `_guarded`.
+    tokenizer_config.json, which may be missing, adds a token whose text is no token of tokenizer.json; the ids are not
+    compared. A damaged file raises other exceptions: call it in `_guarded`.
     """
     from tokenizers import Tokenizer
 

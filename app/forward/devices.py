@@ -85,9 +85,9 @@ def available_bytes(device: str) -> int | None:
 def start_memory_count(device: str) -> tuple[int, int] | None:
     """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
 
-    That is (bytes in use now, bytes of them that mirror files). On the CPU, freed memory is first returned to the
-    system, so that a run shows in the mark. None if the device keeps none: meta, mps, and the CPU on systems other than
-    Linux.
+    That is (bytes in use now, bytes of them that mirror files), the latter 0 on a GPU. On the CPU, freed memory is
+    first returned to the system, so that a run shows in the mark. None if the device keeps none: meta, mps, and the CPU
+    where /proc is missing or can't be written.
     """
     if device == "cuda":
         import torch

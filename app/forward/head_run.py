@@ -47,8 +47,8 @@ def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
 def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]:
     """What `run_sheet` runs: (architecture, number of tokens, `run_head`'s options "topic" and "decoder_tokens").
 
-    The architecture is the sheet's, with its simplifications, for a layer, and the real model's for one head. The
-    decoder's tokens, the sheet's M, are there only if the topic has two texts.
+    The architecture is the sheet's, with its simplifications, if the topic is a layer, and the real model's for any
+    other topic. The decoder's tokens, the sheet's M, are there only if the topic has two texts.
     """
     topic = variant.worksheet.topic
     options: dict[str, Any] = {"topic": topic}

@@ -200,9 +200,9 @@ def run_layer(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N).
 
-    Both attention and the feed-forward block are added to x. A norm that the layer lacks changes nothing. The
-    feed-forward block reads x itself, normalized, if the placement of the norms is "parallel", else the sum of x and
-    attention.
+    Attention reads x; the feed-forward block reads x if the placement of the norms is "parallel", else the sum of x and
+    attention. Each normalizes what it reads, and what it makes if the layer has a norm after it; both are added to x. A
+    norm that the layer lacks changes nothing.
     """
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
@@ -255,7 +255,8 @@ def attention(
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
     """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate.
 
-    Each of its matrices adds its bias, if the layer has one.
+    The activation function is applied to what W_gate makes, which then multiplies what W_up makes; without W_gate, to
+    what W_up makes. Each matrix adds its bias, if the layer has one; all are used in the number format of x.
     """
     activate = _activation(checkpoint.activation)
 
@@ -268,7 +269,10 @@ def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.T
 
 
 def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function between the matrices of a feed-forward block, by its name; ForwardError for an unknown one."""
+    """The function between the matrices of a feed-forward block: "silu", "gelu" (exact), "gelu_tanh" or "relu".
+
+    Raises ForwardError for any other name.
+    """
     from torch.nn import functional
 
     functions: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {

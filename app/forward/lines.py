@@ -56,7 +56,8 @@ def helper(code: str, comment: str = "", *, timed: bool = False) -> ProgramLine:
 def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
     """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'.
 
-    A view or reshape is given the lengths of the tensor in symbols: 'Q_view = Q.view(N, H, d_h)'.
+    A view or reshape is given the lengths of the tensor in symbols: 'Q_view = Q.view(N, H, d_h)'. The table must say
+    how the tensor is made, so it can be neither the input nor a parameter.
     """
     tensor, letters = table[key], {each.key: each.letter for each in table.tensors}
     assert tensor.made_by is not None  # noqa: S101 - it is not given

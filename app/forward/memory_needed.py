@@ -32,10 +32,11 @@ def bytes_needed(
     """The most bytes alive at once while the program of a topic runs in `dtype`.
 
     These are the positions, RoPE's angles with their cosines and sines, biases and gains, and the tensors of the
-    topic's table, parameters among them, at the moment when they take most; views take nothing. `decoder_tokens` is M
-    of cross-attention, which is `tokens` for None, or the decoder's positions if they are fewer. The mask is left out:
-    it takes one byte a score, is gone before the weights are made, and never decides. Raises ForwardError if the topic
-    cannot run with this model or these numbers of tokens, KeyError for an unknown `dtype`.
+    topic's table, parameters among them, at the moment when they take most; views take nothing. For one more token, the
+    input from which the cache is made and the unrotated keys count, too. `decoder_tokens` is M of cross-attention,
+    which is `tokens` for None, or the decoder's positions if they are fewer. The mask is left out: it takes one byte a
+    score, is gone before the weights are made, and never decides. Raises ForwardError if the topic cannot run with this
+    model or these numbers of tokens, KeyError for an unknown `dtype`.
     """
     element, program = BYTES_BY_DTYPE[dtype], TOPICS[topic].program
     a = architecture_of(topic, architecture)

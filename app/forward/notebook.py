@@ -264,10 +264,11 @@ def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) 
 
 
 def _comparison_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield what the last token attends to, and a comparison with the run: last rows of the weights and of the output.
+    """Yield two headings, each with a cell: what the last token attends to, then a comparison with the run.
 
-    Printed are the five tokens with the largest weights, in percent. Only the last CHECKED_NUMBERS of each row are
-    compared, to absolute and relative TOLERANCE of the number format.
+    The first cell prints the five tokens with the largest weights, in whole percent, the largest first. The second
+    asserts that the last CHECKED_NUMBERS of the last row of the weights, then of the output, are those of the run, to
+    absolute and relative TOLERANCE of the number format.
     """
     variables = {line.makes: line.names[0] for line in head.lines if line.makes}
     weights, output = variables["weights"], variables["output"]
@@ -313,7 +314,10 @@ def _escaped(name: str) -> str:
 
 
 def _notebook_bytes(cells: Iterable[Cell]) -> bytes:
-    """The .ipynb file in UTF-8, for a Python kernel, with the ids "cell-1" and so on; checked against its format."""
+    """The .ipynb file in UTF-8, for a Python kernel, with the ids "cell-1" and so on.
+
+    Raises nbformat's ValidationError for cells that don't fit the format.
+    """
     import nbformat  # it takes 0.2 s to load
 
     metadata = {

@@ -568,8 +568,9 @@ def _position_lines(
 ) -> Iterator[ProgramLine]:
     """Yield lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias.
 
-    Lines for what the model does not have are left out. `head` is the head's number, from 0; None, for a layer, makes
-    the bias of all heads. `length` is how the program writes the number of `tokens`.
+    Lines for what the model does not have are left out, and `position` where no RoPE, causal mask, window or ALiBi
+    reads it. `head` is the head's number, from 0; None, for a layer, makes the bias of all heads. `length` is how the
+    program writes the number of `tokens`.
     """
     if needs_positions(a) or rotated_pairs(a):
         yield ProgramLine("", comment="Positions of the tokens")

@@ -381,7 +381,7 @@ def _run(
 
 
 def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[TurnedPair, ...]:
-    """At most TURNED_PAIRS pairs of the last token's query, as the lines of RoPE read and made them.
+    """At most TURNED_PAIRS pairs of the last token's query: features, angle, and the two numbers before and after RoPE.
 
     They are spread evenly from the first pair to the last; of fewer pairs, all. () without RoPE, and for a model that
     normalizes queries after it.
@@ -446,7 +446,10 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
 
 
 def _unmasked_scores(a: Architecture, table: TensorTable, made: Mapping[str, Any]) -> torch.Tensor:
-    """The scores of the run once more, without the mask, which the program has put on its S."""
+    """The scores of the run once more, scaled and capped as the softmax gets them, but without the mask.
+
+    They are computed from the run's Q and K, since the program has put the mask on its S.
+    """
     lines = (made_line(table, "scores"), *score_lines(a, len(made["X"]), masked=False))
     variables = {name: made[name] for name in ("torch", "N", "d_h", "Q", "K")}
     scores: torch.Tensor = prepare(lines[:-1])(variables)["S"]  # the last line is the softmax
@@ -454,7 +457,9 @@ def _unmasked_scores(a: Architecture, table: TensorTable, made: Mapping[str, Any
 
 
 def _mask(a: Architecture, tokens: int, made: Mapping[str, Any]) -> np.ndarray:
-    """Where a query may see a key, (N, N): what the program's mask leaves of scores that are all 0."""
+    """Where a query may see a key, (N, N) of bool, rows are queries: what the program's mask leaves of scores that are
+    0.
+    """
     import torch
 
     scores = torch.zeros(tokens, tokens, device=made["X"].device)
@@ -471,6 +476,7 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype: str, device: str) -> SdpaComparison:
     """Run the plain head from Q, K and V to C and the fused kernel on the same, and compare results, times and memory.
 
+    Each runs twice, and the second run counts. The largest difference is a share of the plain result's largest number.
     The kernel gets a mask only if a window hides tokens; otherwise it is told that the head is causal. A measured peak
     is dropped if it is less than the computed bytes, and both are if the plain head makes less than MIN_MEASURED_BYTES.
     """
@@ -511,7 +517,10 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
 
 
 def _measured(work: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor, float, int | None]:
-    """The result of a piece of work, done twice, with milliseconds and most bytes of the second time."""
+    """The result of a piece of work, done twice, with milliseconds and most bytes of the second time.
+
+    The bytes are those beyond what was in use before it; None where the device keeps no mark of memory.
+    """
     work()
     start = start_memory_count(device)
     wait_for_device(device)

@@ -27,7 +27,8 @@ def rotated_pairs(architecture: Architecture) -> int:
 def scaling_type(rotary: Rotary) -> str | None:
     """The type of the config's rope_scaling: one of APPLIED_SCALINGS, "other" for any that is not among them.
 
-    "su" is an old name of "longrope". None if no type is stated or it is "default".
+    It is the "rope_type", or the "type" if that field is absent; "su" is an old name of "longrope". None if no type is
+    stated or it is "default".
     """
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
@@ -77,7 +78,8 @@ def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterato
 def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
     """The base of the angles; with scaling "dynamic" it grows once the text is longer than the model's C.
 
-    It stays without a C and with at most 2 rotated dimensions. Raises ForwardError if "dynamic" lacks its "factor".
+    It stays without a C and with at most 2 rotated dimensions. Raises ForwardError if it grows and the "factor" is
+    missing or out of range.
     """
     trained, width = architecture.C, rotary.width
     if scaling_type(rotary) != "dynamic" or trained is None or tokens <= trained or width <= 2:
@@ -158,9 +160,9 @@ def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
 def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
     """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other.
 
-    It is the config's "attention_factor" if there is one; else 1 for a factor up to 1; else by the formula of the type,
-    for "yarn" also with "mscale" and "mscale_all_dim" if both are there and not 0. Raises ForwardError if a number that
-    this needs is missing or out of range.
+    It is the config's "attention_factor" if there is one; else 1 for a `_yarn_factor` up to 1; else by the formula of
+    the type, for "yarn" also with "mscale" and "mscale_all_dim" if both are there and not 0. Raises ForwardError if a
+    number that this needs is missing or out of range.
     """
     scaling = scaling_type(rotary)
     if scaling not in {"yarn", "longrope"}:

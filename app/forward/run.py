@@ -120,12 +120,12 @@ def run_head(
     """Run the head or layer that a topic is about, on this machine, and compare it with the topic's table.
 
     Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
-    pictured; no weights are pictured unless there are as many rows as columns. `decoder_tokens` is M of
-    cross-attention, which is `tokens` for None. Without a device: CUDA, else Apple's MPS, else the CPU. The device
-    "meta" gives the shapes at any size and no values. On CUDA, and anywhere with at most MAX_REHEARSED_TOKENS, the
-    program runs once before it is measured. The notes are those of `notes`, and "not-finite" last if a sum of weights
-    is infinite or NaN. Raises ForwardError if an argument is out of range, the machine lacks the device, more than
-    `usable_share` of its free memory would be needed, or torch runs out of memory all the same.
+    pictured, and of a batch the first input; no weights are pictured unless there are as many rows as columns.
+    `decoder_tokens` is as in `program`. Without a device: CUDA, else Apple's MPS, else the CPU. The device "meta" gives
+    the shapes at any size and no values. On CUDA, and anywhere with at most MAX_REHEARSED_TOKENS, the program runs once
+    before it is measured. The notes are those of `notes`, and "not-finite" last if a sum of weights is infinite or NaN.
+    Raises ForwardError as `program` does, and if the machine lacks the device, more than `usable_share` of its free
+    memory would be needed, or torch runs out of memory all the same.
     """
     import torch
 
@@ -212,12 +212,13 @@ def execute(
 ) -> Executed:
     """Run the lines: first all that prepare, then the timed ones, each in their order.
 
-    The time is that of the timed lines (None on meta), the most bytes taken those of both (None if not measured). The
-    device is warmed up first.
+    Returns all variables, the time of the timed lines (None on meta), and the most bytes that both took (None if not
+    measured). The device is warmed up first.
 
     lines: a program for this `device`. It seeds torch's global generator.
     given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
-    that prepares, and would only make given ones, does not run.
+    that prepares, and would only make given ones, does not run; one that makes others as well runs, but the
+    given ones count.
     rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
     take workspaces that are not the head's.
     """
@@ -263,11 +264,12 @@ def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
 def _summarize_weights(
     weights: Any, head_weights: Any, head: int
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
-    """The least and greatest sum of a row of `weights` (…, M, N), and a picture of `head_weights` if that is N × N.
+    """The least and greatest sum of a row of `weights` (…, M, N), and a picture of `head_weights`, for N × N alone.
 
     A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
     at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
-    Both results are None if a sum is not finite. Everything is done band by band: no second N × N matrix is made.
+    The picture of any other shape is None, and so are both results if a sum is not finite. Everything is done band by
+    band: no second N × N matrix is made.
     """
     import torch
 

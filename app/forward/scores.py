@@ -45,8 +45,9 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
 def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
     """Yield lines that make `bucket`, the number of the bucket of each distance, as a bidirectional T5 counts them.
 
-    Half of the buckets are for keys after the query. In each half the first half are for one distance each, the others
-    for ranges that grow by a constant factor, up to MAX_DISTANCE (Raffel et al., arXiv:1910.10683, section 2.1).
+    There is one for each distance, 1 - N to N - 1. The second half of the buckets is for keys after the query. In each
+    half the first half are for one distance each, from 0, the others for ranges that grow by a constant factor, up to
+    MAX_DISTANCE, and the last also for everything beyond (Raffel et al., arXiv:1910.10683, section 2.1).
     """
     half, exact = buckets // 2, buckets // 2 // 2
     yield helper("distance = torch.arange(1 - N, N, device=device)", "position of the key minus that of the query")
@@ -98,8 +99,9 @@ def score_lines(
 def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
     """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, and of earlier chunks.
 
-    Later tokens are hidden in a causal model. Its window reaches back from the query, that of another model to both
-    sides. A window or chunks that hide none of `tokens` tokens (see `has_window`, `has_chunks`) have no line.
+    Later tokens are hidden in a causal model, whose window w is the query and the w - 1 tokens before it; that of
+    another model reaches (w - 1) // 2 tokens to each side. A window or chunks that hide none of `tokens` tokens (see
+    `has_window`, `has_chunks`) have no line.
     """
     # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
     if a.causal:

@@ -56,7 +56,8 @@ def read_positive_number(config: Config, name: str, default: object) -> float:
 def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> frozenset[int]:
     """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` if it is absent or null.
 
-    Anything but a list of whole numbers raises ConfigError; numbers beyond the last layer are let through.
+    Anything but a list of whole numbers raises ConfigError; negative ones and those beyond the last layer are let
+    through.
     """
     value = config.get(name)
     if value is None:

@@ -50,7 +50,9 @@ def all_but_every(period: int, field: str | None = None, *, first: bool = False)
 
 
 def all_after(field: str, default: int) -> LayerPattern:
-    """The pattern of all layers after the first n; n is `field`, if stated a whole number from 0 on, else `default`.
+    """The pattern of all layers after the first n.
+
+    n is the config's `field`, a whole number from 0 on, else ConfigError; `default` if it is absent or null.
 
     Example: n = 2 and 5 layers -> no no yes yes yes
     """
@@ -63,7 +65,9 @@ def all_after(field: str, default: int) -> LayerPattern:
 
 
 def every_other_before(field: str, default: int) -> LayerPattern:
-    """The pattern of layers 1, 3, 5 … of the first n; n is `field`, if stated a whole number from 0 on, else `default`.
+    """The pattern of every other layer among the first n, beginning with the model's first.
+
+    n is the config's `field`, a whole number from 0 on, else ConfigError; `default` if it is absent or null.
 
     Example: n = 4 and 7 layers -> yes no yes no no no no
     """
@@ -83,10 +87,10 @@ def without_rotary(config: Config, layers: int) -> list[bool]:
 def with_rotary(config: Config, layers: int) -> list[bool]:
     """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
 
-    The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name.
-    Without that list, or with an empty one, all layers have them except every n-th; n is "no_rope_layer_interval", 4 if
-    that is absent. Raises ConfigError for anything but a list with one item for each layer, and for an n that is null
-    or no whole number from 1 on.
+    The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name;
+    its items are not checked. Without that list, or with an empty one, all layers have them except every n-th; n is
+    "no_rope_layer_interval", 4 if that is absent. Raises ConfigError for anything but a list with one item for each
+    layer, and for an n that is null or no whole number from 1 on.
     """
     stated = config.get("no_rope_layers")
     if stated:
@@ -172,11 +176,11 @@ def window_per_layer(
 ) -> tuple[int | None, ...]:
     """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
 
-    The length is the rule's field of the config, or the rule's `missing` if there is no such field. The layers with a
-    window are those that the config's "layer_types" lists, else those of the rule's pattern. A `centred` window, of a
-    bidirectional model, reaches half the length, rounded down, to each side of the query. All are None without a rule,
-    if the rule's `switch` field is not true, and if the length is null or None. Raises ConfigError for a field that
-    cannot be read; "layer_types" is read even where there are no windows.
+    The length is the rule's field of the config, or the rule's `missing` if the config lacks it; null is not missing,
+    but means no window. The layers with a window are those that the config's "layer_types" lists, else those of the
+    rule's pattern. A `centred` window, of a bidirectional model, reaches half the length, rounded down, to each side of
+    the query. All are None without a rule, if the rule's `switch` field is not true, and if the length is None. Raises
+    ConfigError for a field that cannot be read; with a rule, "layer_types" is read even where there are no windows.
 
     Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
@@ -195,10 +199,10 @@ def window_per_layer(
 
 
 def _listed_windows(config: Config, layers: int) -> list[bool] | None:
-    """For each layer, whether the config's "layer_types" gives it a window; None if the config has no such list.
+    """For each layer, whether the config's "layer_types" gives it a window; None if that field is absent or null.
 
     Windows are "sliding_attention" and "chunked_attention"; "full_attention" has none. Raises ConfigError for any other
-    type, and for a list without exactly one entry for each layer.
+    type, and for anything but a list with exactly one entry for each layer.
     """
     types = config.get("layer_types")
     if types is None:

@@ -71,8 +71,8 @@ def reason_for_none(symbol: str) -> str:
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
     """The sentence on why a size has its value if no field of the config states it; "" if one does.
 
-    It names the field that is missing or null, if there is one for this size, and writes the rule out in numbers, which
-    it takes from `sizes` by symbol.
+    It names the field that is null, or else the first that could state the size; without such a field, it says that the
+    size is derived. The rule is written out in numbers, which are taken from `sizes` by symbol.
 
     Example: '“head_dim” is not stated, so it is d/H = 4096/32.'
     """
@@ -117,11 +117,11 @@ def _rule_in_words(reading: SizeSource) -> str:
 
 
 def property_sentences(a: Architecture) -> Iterator[str]:
-    """Yield how a model computes, a sentence for each property.
+    """Yield how a model computes, a sentence or more for each property.
 
     In this order: mask, key/value heads, windows, positions, scores, biases, QK norm, sinks, norms, gate, experts, LM
-    head, model class, and what is not modelled. A property that only some models have, such as sinks, has no sentence
-    in others.
+    head, model class, and what is not modelled. Of these, QK norm, sinks, experts and what is not modelled have no
+    sentence in models without them; the others always have one.
     """
     if a.encoder_decoder:
         yield _(
@@ -270,8 +270,9 @@ def _position_sentences(a: Architecture) -> Iterator[str]:
 def _rotary_sentences(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[str]:
     """Yield the sentences on RoPE, which the layers `with_rotary` have.
 
-    First how many dimensions it rotates, all or a part, with the base of layers without a window; then the base of
-    layers with a window, if it differs, and how many layers have no RoPE, if any.
+    First how many dimensions it rotates, all or a part, with the base of the first layer without a window (of the first
+    of all, if all have one); then the base of the first layer with a window, if it differs, and how many layers have no
+    RoPE, if any.
     """
     common = next((run.rotary for run in with_rotary if not run.window), with_rotary[0].rotary)
     local = next((run.rotary for run in with_rotary if run.window), common)

@@ -137,9 +137,10 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
     """What `attention-shapes parameters --json` prints: totals by what they are for, then layers, then every tensor.
 
-    Neighbouring layers with equal counts share one entry, whose "total" is for one of them. A tensor's "shape" and
-    "symbols" are in their stored order, "count" is how many numbers one of it holds, and "layers" how often the model
-    has it, so that their products add up to the model's "total".
+    The keys are "total", "active", "embedding", "output_head", "other", "layers" and "tensors". Neighbouring layers
+    with equal counts share one entry: their "count", the numbers of one of them in each of LAYER_BUCKETS, and their
+    sum, its "total". A tensor has its "name", "symbols" and "shape" in stored order, "count", how many numbers one of
+    it holds, and "layers", how often the model has it, so that these products add up to the model's "total".
     """
     counts = parameter_counts(architecture)
     return {

@@ -36,7 +36,8 @@ def read_config(text: str | bytes, name: str = "this model") -> Architecture:
 def parse_config(text: str | bytes) -> object:
     """The JSON value in the text of a config.json, object or not; its sizes are not checked.
 
-    Raises ConfigError if the text is longer than MAX_CONFIG_BYTES, not JSON, or nested too deeply to be parsed.
+    Raises ConfigError if the text has more than MAX_CONFIG_BYTES bytes (a str: characters), is not JSON, or bytes in no
+    encoding of JSON, or is nested too deeply to be parsed.
     """
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
@@ -312,8 +313,9 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
     "full_attention"). Without such an object, layers with a window have no scaling unless the rule says
     `scaled_locally`. The base is "rope_theta" in the scaling, else the rule's field in the config, else the rule's
     default. The share of the rule's width that is rotated comes likewise from "partial_rotary_factor" in the scaling,
-    the rule's field, or its default; width times share is rounded down, and is from 1 to the whole width. Raises
-    ConfigError for a scaling that is no object, and for a base or share that is no number above 0.
+    the rule's field unless that is 0, or its default; more than 1 counts as 1, width times share is rounded down, and
+    at least 1. Raises ConfigError for a scaling that is no object, and for any other base or share that is no number
+    above 0.
     """
     # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
     # for each kind; older files keep base and scaling apart.

@@ -21,9 +21,10 @@ _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
     """The part of a multimodal config that describes its language model, with a note that says so.
 
-    Any other config is returned as it is, with no notes. A text part inside a text part is followed, with a note for
-    each; a third level raises ConfigError. A part without a model_type gets the one that TEXT_PART_FAMILIES has for the
-    outer config's, if any, and a part without tie_word_embeddings gets the outer one.
+    That is the first of TEXT_PART_FIELDS that is an object; it is returned as a copy. Any other config is returned as
+    it is, with no notes. A text part inside a text part is followed, with a note for each, outer first; a third level
+    raises ConfigError. A part without a model_type gets the one that TEXT_PART_FAMILIES has for the outer config's, if
+    any, and a part without tie_word_embeddings gets the outer one.
     """
     notes: tuple[str, ...] = ()
     for _level in range(MAX_NESTING):

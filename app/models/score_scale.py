@@ -55,7 +55,10 @@ def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> Scor
 
 
 def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); the usual 1/√d_h if the scalar is d_h."""
+    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); the usual 1/√d_h if the scalar is d_h.
+
+    Raises ConfigError for a scalar that is no number above 0.
+    """
     scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
     if scalar == d_h:
         return inverse_sqrt(config, d_h, flags)
@@ -69,7 +72,10 @@ def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScal
 
 
 def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """The "softmax_scale" of "attn_config" if MPT states one, else 1/√d_h."""
+    """The "softmax_scale" in "attn_config", as a factor, if MPT states one, else 1/√d_h.
+
+    It is also 1/√d_h if "attn_config" is no object. Raises ConfigError for a scale that is no number above 0.
+    """
     attention = config.get("attn_config")
     if not isinstance(attention, dict) or attention.get("softmax_scale") is None:
         return inverse_sqrt(config, d_h, flags)
@@ -80,7 +86,8 @@ def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     """m²/√d_h for DeepSeek's models with scaled RoPE, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
 
     m is 1 for a factor up to 1. The two numbers are in "rope_scaling" (Peng et al., arXiv:2309.00071; DeepSeek-AI,
-    arXiv:2405.04434). RoPE counts as scaled with any type there but "default", and with an mscale_all_dim other than 0.
+    arXiv:2405.04434). RoPE counts as scaled if a type is stated there, other than "default", and an mscale_all_dim
+    other than 0. Raises ConfigError if one of the numbers is then not above 0, or the factor is missing.
     """
     scaling = rope_settings(config)
     is_scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
@@ -104,10 +111,11 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 
 
 def rope_settings(config: Config) -> dict[str, Any]:
-    """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters"; empty without either.
+    """The config's "rope_scaling" or, if that is missing, null or empty, "rope_parameters", as transformers 5 writes
+    it.
 
-    Phi-3's files state "original_max_position_embeddings" outside them; as in transformers, that then replaces the one
-    in them, unless they are empty. Raises ConfigError if they are no object.
+    Empty without either. Phi-3's files state "original_max_position_embeddings" outside them; as in transformers, that
+    then replaces the one in them, in a copy, unless they are empty. Raises ConfigError if they are no object.
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(settings, dict):

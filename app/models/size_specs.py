@@ -200,7 +200,7 @@ class SizeReader:
         return size // divisor
 
     def _not_stated(self, symbol: str) -> ConfigError:
-        """The ConfigError that says which size is missing and which field to add.
+        """The ConfigError, for the caller to raise, that says which size is missing and which field to add.
 
         The field is the first that may state the size; if no field may, the symbol takes its place.
         """

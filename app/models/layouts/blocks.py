@@ -125,11 +125,13 @@ def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) ->
 
 
 def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
-    """The task heads of a causal language model, by the ends of their class names: LM head, classifier, none.
+    """The task heads of a causal language model: LM head (classes that end in ForCausalLM or LMHeadModel), classifier,
+    none.
 
     The LM head is a matrix of `width` × V, or no matrix under the flag tied, with logits of N × V. `bias` is the
-    condition for its bias, tied or not; None for never. The classifier is d × labels, with one row of logits. `prefix`
-    goes before the base model's tensors in classes with a head.
+    condition for its bias, tied or not; None for never. The classifier (ForSequenceClassification) is d × labels,
+    without a bias, with one row of logits. `prefix` goes before the base model's tensors in classes with a head, not in
+    "Model".
     """
     top = linear("lm_head", width, "V", ModelPart.OUTPUT_HEAD, when="!tied")
     if bias is not None:  # a tied LM head has the embedding's matrix, but a separate bias

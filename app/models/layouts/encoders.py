@@ -58,8 +58,9 @@ def _classifiers(
 ) -> dict[str, TaskHead]:
     """The task heads that classify whole texts, tokens and spans, by the ends of their class names.
 
-    The first has the tensors `text_head`, sets `text_flags` and gives one row of logits; the other two have one matrix,
-    d × labels, with a bias, and give N rows.
+    These are "ForSequenceClassification", which has the tensors `text_head`, sets `text_flags` and gives one row of
+    logits, then "ForTokenClassification" and "ForQuestionAnswering", which have one matrix, d × labels, with a bias,
+    and give N rows.
     """
     return {
         "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
