@@ -254,7 +254,10 @@ def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
 
 
 def _formula_span(text: str, style: MarkdownSpan) -> MarkdownSpan:
-    """A span in this style with the formula's nodes and its text; if it cannot be read, only "$text$" as plain text."""
+    """A span in this style with the formula's text, without dollar signs, and its nodes.
+
+    For a formula that cannot be read, the text is "$text$", in this style too, and there are no nodes.
+    """
     try:
         return replace(style, text=text, formula=read_formula_text(text))
     except WorksheetError:
