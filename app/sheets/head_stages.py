@@ -111,8 +111,9 @@ def sizes_like(variant: Variant) -> tuple[str, ...]:
 def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, ...]:
     """The keys of the misconceptions that a whole head with this many tokens can't show, or can't tell from another.
 
-    Left out are those that are hidden or confused in the same way with SENTINEL_LENGTHS["N"] tokens, a number that no
-    other size equals. Empty if the model cannot have the topic of a single head.
+    Each confuses something that it does not confuse with SENTINEL_LENGTHS["N"] tokens, a number that no other size
+    equals. Of a pair that the sheet cannot tell apart, only the first of `cannot_tell_apart` counts. Empty if the model
+    cannot have the topic of a single head.
 
     Example: with 9 tokens in a layer of 9 heads, whoever writes H for N is right.
     """

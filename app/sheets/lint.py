@@ -77,8 +77,9 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
     In this order: misconceptions that it cannot show or distinguish, then the author's among them; symbols of equal
     size; rows with the same answer; a range of tokens without a good length; misconceptions that its tolerance lets
     pass; facts that it needs and hides; words about other models or sizes; an author's reason for a bug that reads like
-    a wrong one; rows that show what another asks for. Slow results are cached as long as the questions stay the same,
-    so that an author can be informed at each pause in typing.
+    a wrong one; rows that show what another asks for. Those that another length fixes propose one, if there is one.
+    Slow results are cached as long as the questions stay the same, so that an author can be informed at each pause in
+    typing.
     """
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = chain(
@@ -147,10 +148,12 @@ class _Confusions:
 
 @lru_cache(CONFUSIONS_KEPT)
 def _confusions(questions: _Questions) -> _Confusions:
-    """The confusions on a sheet with these questions, and a length without the avoidable ones, if it needs one. Cached.
+    """The confusions on a sheet with these questions, those that no length avoids, and a better length, if it needs
+    one. Cached.
 
-    If an answer depends on N, the unavoidable confusions are worked out, and cached, for all lengths at once. A length
-    is proposed only if the sheet confuses more than it must, or has sizes or answers that are equal by chance.
+    If an answer depends on N, the unavoidable confusions are worked out, and cached, for all lengths at once; else for
+    the sheet's. A length is proposed only if the sheet confuses more than it must, or has sizes or answers that are
+    equal by chance.
     """
     here, variant = _confused_in_marking(questions.variant), questions.variant
     asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
