@@ -68,10 +68,11 @@ def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
 
 
 def _program_json(variant: Variant) -> dict[str, Any] | None:
-    """The program of a sheet: its lines, the shape of each input, the line that stops it (0: none), and the error.
+    """The program of a sheet: its lines, shapes "given" by name of the input, the line that "stops" it (0: none), and
+    the error.
 
-    "caption" is the author's about the error, "witness" what a program that runs to its end shows. None without a
-    program.
+    "caption" is the author's about the error; "witness" has the caption and cells of what a program that runs to its
+    end shows, and is None for any other. None without a program.
     """
     if (code := code_shown(variant)) is None:
         return None

@@ -367,8 +367,9 @@ class SheetText:
 def _size_key(problem: Problem, symbol: str) -> str:
     """The key under which the wording names a size of this sheet in the way its description does: "N-encoder" for N.
 
-    Most go by their symbol. Exceptions are N with two texts, or with tokens that come after it; d in a model with
-    narrower embeddings; H and G if they are equal; d_h and d_v by whether they are.
+    Most go by their symbol. N is "N-encoder" with two texts, "N-processed" with tokens that come after it; d is
+    "d-of-layers" in a model with other embeddings. H and G are both "heads" if they are equal; d_h and d_v are both
+    "d_h" if they are, and else d_h is "d_h-of-keys".
     """
     sizes, topic = problem.sizes, TOPICS[problem.topic]
     keys = {
@@ -431,10 +432,11 @@ def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> fro
 
 
 def _words(problem: Problem) -> dict[str, object]:
-    """What the {words} of a sentence may be: the sheet's sizes by symbol, and the model's "norm".
+    """What the {words} of a sentence may be: the sheet's sizes by symbol, written as "1,024", and the model's "norm".
 
-    Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; the number
-    of "local_layers", their window "W", the tokens in it on either "side", and their "chunk".
+    Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; and of the
+    first stack the number of "local_layers", the shortest window "W" of these, the tokens in it on either "side", and
+    their shortest "chunk". Without windows, "W" is 0 and "side" means nothing.
     """
     a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
     numbers = {
