@@ -164,9 +164,9 @@ class Variant:
         """The row of a tensor, count or question, with its letter in the sheet's notation.
 
         The note of a tensor that is asked as it is stored is its name in the file, any other the wording's. The points
-        are those of the first box, or of all boxes that are marked together; None if every box has 1, except on a sheet
-        about a program. The code, with the sheet's letters, is the call that a question is about, or the line that
-        makes a tensor if that shows a pattern.
+        are those of the first box, or of all boxes that are marked together; None if every box of the sheet has 1,
+        except on a sheet about a program. The code, with the sheet's letters, is the call that a question is about, or
+        the line that makes a tensor if that shows a pattern; else "".
         """
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
