@@ -50,9 +50,9 @@ class CodeShown:
 def code_shown(variant: Variant) -> CodeShown | None:
     """The program of a sheet, with its inputs' shapes, and the line and the text of its error; None without a program.
 
-    The shapes are in numbers or, on a sheet in symbols, in symbols. It has a witness if it runs to its end, also if
-    nothing is wrong in it. The author's caption, if there is one, is for the error if the program raises one, else for
-    the witness.
+    Without an error the line is 0 and the text "". The shapes are in numbers or, on a sheet in symbols, in symbols. It
+    has a witness if it runs to its end, also if nothing is wrong in it. The author's caption, if there is one, is for
+    the error if the program raises one, else for the witness.
     """
     case = variant.problem.case
     if case is None:

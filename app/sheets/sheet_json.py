@@ -47,7 +47,8 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
-    """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
+    """One row: its key, letter, name and note, its boxes, ["queries.rows", "queries.columns"], and its points, by
+    default 1.
 
     "code" is the line that the row is about, "" for most. "options" are the texts of a choice by number, empty for a
     pattern that is to be written; "between" is the text around boxes that are marked together, and "words" has for each

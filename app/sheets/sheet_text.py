@@ -400,10 +400,10 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers, and those of them with a window or chunks as one number; find the shortest of
-        both.
+        """Count the first stack's layers, and those of them with a window or chunks as one number; find their shortest
+        of each.
 
-        Windows and chunks are 0 where no layer has any.
+        The shortest window or chunk is 0 where no layer has any.
         """
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
