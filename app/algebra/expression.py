@@ -64,7 +64,7 @@ class Formula:
         """Read an expression, which may begin with floor( or ceil(; raises ExpressionError if it cannot be read.
 
         Such a beginning rounds the whole expression down or up, whatever its bracket encloses: "floor(N/2) + 1" is N/2
-        + 1, rounded down. No other place may have one, and no space may come before it. Cached by text.
+        + 1, rounded down. Anywhere else, or with a space before it or its bracket, it cannot be read. Cached by text.
         """
         for name, rounded in _ROUNDING.items():
             if text.startswith(f"{name}("):
@@ -225,7 +225,8 @@ class Expression:
         return " + ".join(map(str, self.terms))
 
     def _evaluate(self, sizes: Sizes) -> int | Fraction:
-        """The exact number that this expression comes to.
+        """The exact number that this expression comes to: an int if no term has a divisor and no factor or size is a
+        fraction.
 
         Raises KeyError for a symbol without a size, and ZeroDivisionError for a divisor of size 0.
         """
@@ -254,9 +255,9 @@ def _expression(operand: Operand) -> Expression:
 def _tokens(text: str) -> list[str]:
     """The symbols, numbers, signs and brackets of a text, in order and without spaces: 'G*d_h' -> ['G', '*', 'd_h'].
 
-    A symbol is a letter followed by letters or underscores. An empty text has no tokens. The grammar is not checked,
-    but ExpressionError is raised for any other character than + - * / ^ ( ), and where a sign is missing between
-    factors: '2d', '2 3', 'd(N + 1)'.
+    A symbol is an ASCII letter followed by letters or underscores. An empty text has no tokens. The grammar is not
+    checked, but ExpressionError is raised for any other character than + - * / ^ ( ), and where a sign is missing after
+    a factor: '2d', 'd2', '2 3', 'd(N + 1)', '(N)(d)'.
     """
     tokens, position, end = list[str](), 0, len(text.rstrip())
     while position < end:
@@ -279,7 +280,7 @@ def _atom(token: str) -> Expression | None:
 
 
 def _multiply(a: Term, b: Term) -> Term:
-    """The product of two terms as one term, with its symbols and its divisors sorted and the factors multiplied.
+    """The product of two terms as one term: factors multiplied, and symbols and divisors each sorted, capitals first.
 
     Each divisor cancels one equal symbol: d/H times H is d, d/H/H times H is d/H.
     """
@@ -297,7 +298,7 @@ def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
     """The terms with like ones added up and zeros left out, in one order; Term(0) alone if none is left.
 
     Like terms have the same symbols and the same divisors. The order is alphabetical by symbols and then by divisors,
-    capitals first; terms without symbols, such as a plain number, come last: G*d_h + N + d + 1.
+    capitals first; terms without symbols come last, a plain number before its quotients: G*d_h + N + d + 1 + 1/N.
     """
     collected: dict[tuple[tuple[str, ...], tuple[str, ...]], Term] = {}
     for term in terms:
@@ -330,8 +331,8 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
     """One term in which `symbol` replaces all symbols of `product` together, as often as the term includes them all.
 
-    The factor and the divisors stay; nothing changes if one symbol of the product is missing. Example: 2·H·H·N·d_h with
-    the product ("H", "d_h") as "d" -> 2·H·N·d
+    The factor and the divisors stay, and the symbols are sorted again; nothing changes if one symbol of the product is
+    missing. Example: 2·H·H·N·d_h with the product ("H", "d_h") as "d" -> 2·H·N·d
     """
     symbols = list(term.symbols)
     while all(symbols.count(part) >= product.count(part) for part in product):

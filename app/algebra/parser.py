@@ -58,9 +58,10 @@ class CannotReadError(Exception):
 def normalize_signs(text: str) -> str:
     """The text with digits, operators and spaces of every script in one spelling: 0-9, * / - ^, single spaces.
 
-    Spaces at the ends are dropped. Raised digits and ** become powers with ^; everything else is in Unicode's NFKC
-    form, so that full-width letters become plain. A digit that is special in another way, such as ½ or ₂, raises
-    CannotReadError("special-digit") with the first such character as its detail.
+    Spaces and line breaks at the ends are dropped, others become one space. Raised digits and ** become powers with ^:
+    2²³ is 2^23. Everything else is in Unicode's NFKC form, so that full-width letters become plain. A digit that is
+    special in another way, such as ½, ₂ or ①, raises CannotReadError("special-digit") with the first such character as
+    its detail.
 
     Example: "４０９６² ÷  32" -> "4096^2 / 32"
     """
@@ -96,9 +97,9 @@ class ExpressionParser(Generic[Value]):
     def value(self) -> Value:
         """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
 
-        Its reasons are "division-by-zero", "two-numbers" where a number or name is left over, as in "3 4", "incomplete"
-        where something is missing or another token is left over, and those of `product` and `power`. Whatever `check`
-        raises also comes out.
+        Its reasons are "division-by-zero", "two-numbers" where a number is left over, as in "3 4", "incomplete" where
+        something is missing or another token is left over, and those of `product` and `power`. Whatever `check` raises
+        also comes out, as do other errors of the values' arithmetic.
         """
         try:
             value = self.sum()
@@ -131,8 +132,8 @@ class ExpressionParser(Generic[Value]):
         """Read factors with * or / or nothing between them from the current token on; multiply or divide left to right.
 
         So 8/2*4 is 16. A name or bracket right after a factor is multiplied, as in 2d; but not right after a divisor,
-        where it could be read in two ways: d/2h raises CannotReadError("divisor"). `check` gets the value after each
-        factor but the first, and may raise.
+        where it could be read in two ways: d/2h raises CannotReadError("divisor"). A division by 0 raises
+        ZeroDivisionError. `check` gets the value after each factor but the first, and may raise.
         """
         value, divided = self.factor(), False
         while self.peek() in ("*", "/") or self._at_name_or_bracket():

@@ -157,9 +157,9 @@ class Misconception:
 def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
     """Yield what a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'.
 
-    The order is topics, symbols, boxes, transposed rows. Unknown topics have nothing. A symbol, box or row is known if
-    any of the topics has it; FORMULA_SYMBOLS and the row "*" always are. Raises ExpressionError for a formula that
-    can't be read.
+    The order is topics, symbols (sorted), boxes with a formula, transposed rows. Symbols are those of its formulas and
+    those it substitutes. A symbol, box or row is known if any of the topics has it; FORMULA_SYMBOLS and the row "*"
+    always are. An unknown topic has none. Raises ExpressionError for a formula that can't be read.
     """
     yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
     specs = [TOPICS[topic] for topic in topics if topic in TOPICS]

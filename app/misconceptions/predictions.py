@@ -62,9 +62,9 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
 
     First come the author's misconceptions, with one prediction each; then those of the catalogue, by number, that have
     predictions for the topic and apply to the model. On a sheet about a bug, each wrong reason that a misconception of
-    the catalogue leads to is predicted as its place, from 1, in the blank "why.choice", after the misconception's other
-    predictions; a misconception without others comes last, in the order of the reasons. Some predictions may change
-    nothing on this sheet.
+    the catalogue leads to, whether it applies to the model or not, is predicted as its place, from 1, in the blank
+    "why.choice", after the misconception's other predictions; a misconception without others comes last, in the order
+    of the reasons. Some predictions may change nothing on this sheet.
     """
     predictions: dict[str, tuple[Prediction, ...]] = {
         key: (Prediction({str(blank): Formula(size) for blank, size in sizes.items()}),)
@@ -199,11 +199,11 @@ class Confusion(NamedTuple):
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
-    """The misconceptions that do not show on this sheet, then the pairs that it cannot distinguish. Cached.
+    """The misconceptions, by key, that do not show on this sheet, then the pairs that it cannot distinguish. Cached.
 
-    A misconception does not show if it applies to the topic and the model and yet, in each of its ways, changes nothing
-    or only a single blank by a slip of a digit. Its Confusion has None as the other. Two are a pair, listed once in the
-    order of `expectations`, if one way of each fills in the whole sheet alike.
+    Both are in the order of `expectations`. A misconception does not show if it applies to the topic and the model and
+    yet, in each of its ways, changes nothing or only a single blank by a slip of a digit. Its Confusion has None as the
+    other. Two are a pair, listed once, if one way of each fills in the whole sheet alike.
     """
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}

@@ -33,7 +33,8 @@ def in_first_steps(size: str, *blanks: str) -> dict[str, tuple[Prediction, ...]]
 
 
 def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions by topic: for sheets in three dimensions and in four, one for each way of writing shapes of tensors.
+    """Predictions for the topics "three-dimensions" and "four-dimensions", one for each way of writing shapes of
+    tensors.
 
     A way has the shapes in three dimensions by tensor. Example: {"scores": "N, H, H"} writes N, H, H, and in four
     dimensions B, N, H, H, where B stays right.

@@ -21,7 +21,8 @@ def is_slip_in(blank: Blank, typed: int, meant: int) -> bool:
 
 
 def is_slip(typed: int, meant: int) -> bool:
-    """Whether two different numbers are one digit apart: mistyped, left out, added, or two neighbours swapped.
+    """Whether two numbers are one digit apart: mistyped, left out, added, or two neighbours swapped; equal numbers are
+    not.
 
     The order of the two does not matter. Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was
     left out. A negative number, which a difference of wrong answers may be, has no slips.

@@ -48,9 +48,9 @@ def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -
     """The numbers, names and signs of a tidy text in order, spaces left out: "4k/d_h" -> ['4k', '/', 'd_h'].
 
     A number keeps its thousands separators, its power of ten as in 5e3, and its prefix; without `prefixes`, the k of 4k
-    is a name. Letters that are not in `names` are cut into names, the first as long as possible: "hd_h" into "h" and
-    "d_h". Raises CannotReadError for letters that cannot be cut, for any other character, for a number that is too
-    large, and for one that can be read in two ways. The grammar is not checked.
+    is a name. Letters that are not in `names` are cut into names, as in `_names_in`: "hd_h" into "h" and "d_h". Raises
+    CannotReadError for letters that cannot be cut or are too many, for any other character, for a power of ten that is
+    too large, and for a number that can be read in two ways. The grammar is not checked.
     """
     tokens, at, number_at = list[str](), 0, (_NUMBER if prefixes else _WITHOUT_PREFIX).match
     while at < len(text):
@@ -90,7 +90,8 @@ def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
 
     The reason is "too-large" for a power of ten above MAX_POWER_OF_TEN or below minus that; plain digits are never too
     large. It is "prefix-or-symbol" for 4G if G is in `names`, and "decimal-or-thousands" for 4.096, thousands as in
-    German: one to three digits, a point and exactly three, without a power or prefix.
+    German: one to three digits, a point and exactly three, without a power or prefix. Only these two have the number as
+    detail.
     """
     if number[0].isdigit():
         return number[0]
@@ -105,10 +106,10 @@ def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
 
 
 def _names_in(word: str, names: Collection[str]) -> list[str]:
-    """The word as a name, or cut into names, the first as long as possible: "hd_h" -> ['h', 'd_h'].
+    """The word as a name, or else cut into names, each as long as the rest allows: "hd_h" -> ['h', 'd_h'].
 
     [] for "". Raises CannotReadError("too-long") for more than MAX_WORD letters, unless the word is itself a name, and
-    "letters" if it cannot be cut.
+    "letters", with the word as detail, if it cannot be cut.
     """
     if word in names:
         return [word]

@@ -48,10 +48,11 @@ class CodeShown:
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
-    """The program of a sheet, with shapes in numbers or, on a sheet in symbols, in symbols; None without a program.
+    """The program of a sheet, with its inputs' shapes, and the line and the text of its error; None without a program.
 
-    It has a witness if it runs to its end, also if nothing is wrong in it. The author's caption, if there is one, is
-    for the error if the program raises one, else for the witness.
+    Without an error the line is 0 and the text "". The shapes are in numbers or, on a sheet in symbols, in symbols. It
+    has a witness if it runs to its end, also if nothing is wrong in it. The author's caption, if there is one, is for
+    the error if the program raises one, else for the witness.
     """
     case = variant.problem.case
     if case is None:
@@ -104,12 +105,12 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:
-    """What an option of a choice says.
+    """What an option of a choice, from 1, says.
 
-    Of a question with texts, that text, where "" means the topic's sentence that no axis is summed over; a pattern that
-    is none of those expected has a sentence, too. On a sheet about a program: for the row "why" a reason, in place of
-    the right one the author's, if there is one; for others a line of code, or that no line is wrong. AssertionError
-    for a row of another kind on any other sheet.
+    Of a question with texts, that text, where "" means the topic's sentence that no axis is summed over; OTHER_PATTERN,
+    0, has a sentence, too. On a sheet about a program: for the row "why" a reason, in place of the right one the
+    author's, if there is one; for others a line of code, or for NO_LINE, 0, that no line is wrong. AssertionError for a
+    row of another kind on any other sheet.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:

@@ -39,8 +39,9 @@ class Code:
 def read_code(text: str) -> Code | None:
     """A typed code taken apart, in any case, with or without hyphens and spaces; None if the text has no code's form.
 
-    Numbers are decoded. Decoder tokens, rows and model are None if the code has no such part. Only the form is checked,
-    not that a sheet has this code; characters after the 60th are ignored.
+    Tokens, decoder tokens and rows are decoded to numbers; worksheet, model and check stay capital letters. Decoder
+    tokens, rows and model are None if the code has no such part. Only the form is checked, not that a sheet has this
+    code; characters after the 60th are ignored.
 
     >>> read_code("vtm zn bw") == read_code("VTM-ZN-BW") != None
     True

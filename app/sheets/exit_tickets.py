@@ -45,7 +45,11 @@ def _line(longest: int) -> AfterValidator:
     """
 
     def check(text: str) -> str:
-        """Return the text as one line, or refuse it if it is empty, too long or has an invisible character."""
+        """Return the text in NFC with single spaces and none at the ends, or refuse it with a sentence.
+
+        Refused, in this order, is a result that is empty, is longer than `longest`, or has an invisible character other
+        than a joiner; the sentence names the first of these.
+        """
         line = normal_form("NFC", " ".join(text.split()))
         if not line:
             raise refused(_("Write something here."))
@@ -178,7 +182,7 @@ def _setting_error(error: ErrorDetails) -> SettingError:
 
     The sentence is the validator's if it has one, at the setting that the validator names within what it checked; else
     that there is no such setting, with those there are, or, for any other error, what the setting must be. An entry of
-    a list is told what the list must be. The path counts entries from 0.
+    a list is told what the list must be. The path counts entries from 0; an error without a path is at "questions".
     """
     kind, path = error["type"], [int(part) if isinstance(part, int) else str(part) for part in error["loc"]]
     if kind == "sentence":

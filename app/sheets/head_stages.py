@@ -52,12 +52,12 @@ class HeadStage:
 
 
 def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple[HeadStage, ...]:
-    """The stages of query head `head`, counted from 0, with this many tokens.
+    """The stages of query head `head`, counted from 0, with this many tokens, from "input" and "file" to "decode".
 
     A stage is left out if its topic cannot ask for it in this model, such as one more token in a model without a KV
     cache, or has no box for it; but where the topic of the softmax counts nothing, as with a single token, only the
-    weights are asked for. The stage of rotary positions, which has no sheet, is there if the model has them. In "file",
-    the key/value head that several query heads share is asked for only if `head` is the first of them.
+    weights are asked for. The stage of rotary positions, "rope", which has no sheet, is there if the model has them. In
+    "file", the key/value head that several query heads share is asked for only if `head` is the first of them.
     """
     titles: dict[StageKey, str] = {
         "input": _("From text to the input"),
@@ -111,8 +111,9 @@ def sizes_like(variant: Variant) -> tuple[str, ...]:
 def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, ...]:
     """The keys of the misconceptions that a whole head with this many tokens can't show, or can't tell from another.
 
-    Left out are those that are hidden or confused in the same way with SENTINEL_LENGTHS["N"] tokens, a number that no
-    other size equals. Empty if the model cannot have the topic of a single head.
+    Left out are those for which SENTINEL_LENGTHS["N"] tokens, a number that no other size equals, are no better: they
+    don't show with these either, or are confused with the same others. Of a pair that cannot be told apart, only the
+    first of `cannot_tell_apart` counts. Empty if the model cannot have the topic of a single head.
 
     Example: with 9 tokens in a layer of 9 heads, whoever writes H for N is right.
     """

@@ -28,16 +28,21 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
     """A decorator that caches the `size` results of a library's method that were asked for last, in each library.
 
-    The cache is an attribute of the library, made at the first call; arguments must be hashable.
+    The cache is an attribute of the library, made at the first call; arguments must be hashable. Exceptions are not
+    cached.
     """
 
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
-        """The method with a cache of its results in the library that it is called on."""
+        """The method with a cache, in each library that it is called on, of the `size` results that were asked for
+        last.
+        """
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """The result for these arguments from the library's cache, which the first call makes."""
+            """The method's result for these arguments from this library's cache, which the first call makes; errors are
+            not cached.
+            """
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -129,7 +134,8 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, which has the rules; cached by these arguments, however that was called.
+        """The sheet of `variant`, which has the rules and the errors; cached by these arguments, however that was
+        called.
 
         Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
         """
@@ -149,7 +155,7 @@ class Library:
     def refusal(self, worksheet: str, model: str) -> str | None:
         """Why a worksheet is not true of a model, and what to choose instead; None if it is true. Results are cached.
 
-        The model is tried with the number of tokens that `variant` proposes.
+        The model is tried with the number of tokens that `variant` proposes. Raises WorksheetError for an unknown key.
         """
         sheet, chosen = self.worksheet(worksheet), self.model(model)
         architecture = sheet.architecture_of(chosen)
@@ -234,10 +240,11 @@ class Library:
         return None
 
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
-        """The sheet of this worksheet and model with the code's lengths, if it has exactly this code; else None.
+        """The sheet of this worksheet and model with the code's lengths and rows, if the code fits it; else None.
 
-        None if the code names another model, if the worksheet has no such part, if the model cannot take the lengths,
-        or if the check letters differ, which depend on every number of the answer key.
+        None if the code names another model, if the worksheet has no such part, if the model cannot take the topic or
+        the lengths, or if the check letters differ, which depend on every number of the answer key. A code without a
+        model fits any model by its other parts.
         """
         if code.model not in (None, model_letters(model)):
             return None

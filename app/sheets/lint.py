@@ -77,8 +77,9 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
     In this order: misconceptions that it cannot show or distinguish, then the author's among them; symbols of equal
     size; rows with the same answer; a range of tokens without a good length; misconceptions that its tolerance lets
     pass; facts that it needs and hides; words about other models or sizes; an author's reason for a bug that reads like
-    a wrong one; rows that show what another asks for. Slow results are cached as long as the questions stay the same,
-    so that an author can be informed at each pause in typing.
+    a wrong one; rows that show what another asks for. Those that another length fixes propose one, if there is one.
+    Slow results are cached as long as the questions stay the same, so that an author can be informed at each pause in
+    typing.
     """
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = chain(
@@ -112,8 +113,9 @@ class _Questions:
     def of(cls, variant: Variant) -> _Questions:
         """The questions of a sheet, with its number of tokens.
 
-        Left out are its words, an author's misconceptions' among them, its range of tokens, its tolerance, and the
-        models that a seed may draw.
+        Left out are its key, its words, points, range of tokens and tolerance, and the models that a seed may draw. An
+        author's misconceptions stay with their keys and boxes, and the sheet's decoder tokens are those of the
+        worksheet.
         """
         sheet = variant.worksheet
         bare = Worksheet(
@@ -147,10 +149,12 @@ class _Confusions:
 
 @lru_cache(CONFUSIONS_KEPT)
 def _confusions(questions: _Questions) -> _Confusions:
-    """The confusions on a sheet with these questions, and a length without the avoidable ones, if it needs one. Cached.
+    """The confusions on a sheet with these questions, those that no length avoids, and a better length, if it needs
+    one. Cached.
 
-    If an answer depends on N, the unavoidable confusions are worked out, and cached, for all lengths at once. A length
-    is proposed only if the sheet confuses more than it must, or has sizes or answers that are equal by chance.
+    If an answer depends on N, the unavoidable confusions are worked out, and cached, for all lengths at once; else for
+    the sheet's. A length is proposed only if the sheet confuses more than it must, or has sizes or answers that are
+    equal by chance.
     """
     here, variant = _confused_in_marking(questions.variant), questions.variant
     asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
@@ -280,9 +284,10 @@ def _is_good_length(questions: _Questions, tokens: int, unavoidable: ConfusedPai
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
-    """Yield sentences about `confusions`: one for all that leave the sheet right, then one for each other pair.
+    """Yield one sentence that lists all misconceptions paired with None in `confusions`, then one for each other pair.
 
-    Both are sorted. Those of the kind "must-hide" say that no number of tokens would help, others that another would.
+    Paired with None are those that leave every box right or one digit off. All are named by key and sorted by it. The
+    kind "must-hide" says that no number of tokens would help, any other kind that another would.
     """
     if kind == "must-hide":
         right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
@@ -335,9 +340,9 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     """Yield (kind, sentence) for each group of rows with the same numbers, if their expressions are not all the same.
 
-    The kind is "same-answer" if another number of tokens would make two of them differ, else "must-have-same-answer".
-    Expressions are compared by meaning in this model, so queries and keys alone are no such group. Nothing on a sheet
-    in letters. The sentence leaves out a count after sides.
+    The kind is "same-answer" if N, M or B is in only one of two expressions, so that other tokens would make them
+    differ, else "must-have-same-answer". Expressions are compared by meaning in this model, so queries and keys alone
+    are no such group. Nothing on a sheet in letters. The sentence leaves out a count after sides.
     """
     if variant.worksheet.answers == "letters":
         return
@@ -448,11 +453,13 @@ def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("wording", sentence) for each other model that the sheet's words name, and each number that is no size.
+    """Yield ("wording", sentence) for each other model that the sheet's words name, then for each number that is no
+    size.
 
-    The words are its title, description and footnote. A name that is part of the model's name is not a mention of
-    another model; the sizes are those of the sheet and of the unsimplified model, the query heads of a key/value head,
-    and the numbers of the parameter facts that the topic states.
+    The words are its title, description and footnote. Longer names are looked for first, and each is cut out, with its
+    digits; a name that is part of the model's name is not a mention of another model. The sizes are those of the sheet
+    and of the unsimplified model, the query heads of a key/value head, and the numbers of the parameter facts that the
+    topic states. A number is reported as often as it appears.
     """
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.

@@ -76,7 +76,10 @@ class Notation:
 
 
 def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
-    """The names multiplied and divided by, without those that are both: H·d/H is d if G is written H."""
+    """The names multiplied by and those divided by, after each divisor has cancelled one equal factor; the order stays.
+
+    H·d/H is d if G is written H.
+    """
     above, below = list(factors), list[str]()
     for name in divisors:
         if name in above:

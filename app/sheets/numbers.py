@@ -93,9 +93,9 @@ def is_within(number: int, right: int, tolerance: float, margin: int = 0) -> boo
 def rounding_margin(text: str, box: BoxUnit) -> int:
     """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text.
 
-    It is half of the last digit that was written, and at most half of the third: 13.5 GB is right for 13,476,831,232
-    bytes, and so is 13.48 GB, while 13 GB means 13.0 GB. Only bytes and operations have prefixes, and so can be rounded
-    like this.
+    It is half of the last digit that was written, not counting zeros at the end of a whole number, and at most half of
+    the third, rounded down: 13.5 GB is right for 13,476,831,232 bytes, and so is 13.48 GB, while 13 GB means 13.0 GB.
+    Only bytes and operations have prefixes, and so can be rounded like this.
     """
     if box not in ("bytes", "operations") or text.isdigit():
         return 0

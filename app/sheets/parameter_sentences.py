@@ -20,7 +20,9 @@ def _say(wording: Wording, fact: Fact) -> str:
 
 
 def _word(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> str:
-    """A number, a name, a phrase or a list of phrases as it is written in a sentence: "1,024", "a, b and c"."""
+    """A value as it is written in a sentence: a number as "1,024", a fact as its phrase, several as "a, b and c", text
+    as it is.
+    """
     if isinstance(value, int):
         return format_number(value)
     if isinstance(value, Fact):

@@ -44,11 +44,12 @@ class AnswerReader:
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty one, Unreadable with a reason for one that cannot be read.
 
-        On a sheet in numbers it is a number without a meaning, though symbols may be typed in it; in letters, an
-        expression and its size on this sheet, which must come to a whole number: from 1 up, or for a count from 0.
-        On every sheet a choice is read as the number of an option, a written pattern as the number of the expected one
-        that computes the same, a dimension as a whole number, and a word as its place among the words, from 1. Where a
-        count is a dimension, -1 is the last one, as in PyTorch; a negative one that is not there is Unreadable.
+        On a sheet in numbers it is a number with its rounding margin and without a meaning, though symbols may be typed
+        in it; in letters, an expression and its size on this sheet, which must come to a whole number: from 1 up, or
+        for a count from 0. On every sheet a choice is read as the number of an option, a written pattern as the number
+        of the expected one that computes the same, else 0, a dimension as a whole number, and a word as its place among
+        the words, from 1. Where a count is a dimension, -1 is the last one, as in PyTorch; a negative one that is not
+        there is Unreadable.
         """
         entry = self.problem.table.askable.get(blank.tensor)
         try:
@@ -97,7 +98,8 @@ class AnswerReader:
         return Answer(check_least(int(value), self.unit(blank)), meaning)
 
     def read_formula(self, text: str) -> Expression | Unreadable | None:
-        """What an author's formula for a box means, in the symbols of the sheet; None for an empty text.
+        """What an author's formula for a box means, in the symbols of the sheet; None if empty, Unreadable if it can't
+        be read.
 
         It may also use every other size of the model, numbers alone, and BOX_SYMBOLS, such as `right`, the right answer
         of the box: "H*d", "right + 1", "2".
@@ -232,7 +234,11 @@ class AnswerReader:
 
 
 def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
-    """The option that was chosen; None for no text, Unreadable for any other than the numbers of the options."""
+    """The option that was chosen, by its number; None for a blank text, Unreadable, which lists the numbers, for any
+    other.
+
+    Spaces at the ends don't matter, but 01 is not 1.
+    """
     if not text.strip():
         return None
     number = next((option for option in question.options if text.strip() == str(option)), None)
@@ -240,11 +246,12 @@ def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
 
 
 def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
-    """What is filled into one part of a line of code; None for an empty text.
+    """What is filled into one part of a line of code; None for a blank text.
 
-    A word is typed as itself or as its place, which is its number; a dimension is a whole number of up to three digits,
-    which may be negative. Anything else in their boxes is Unreadable. In the box of a size only -1 is read here, which
-    in PyTorch means whatever is left; None for any other text, which the caller reads like any other size.
+    A word is typed as itself or as its place from 1, which is its number; a dimension is a whole number of up to three
+    digits, which may be negative. Anything else in their boxes is Unreadable. In the box of a size only -1 is read
+    here, which in PyTorch means whatever is left; None for any other text, which the caller reads like any other size.
+    Raises CannotReadError for a digit such as ½.
     """
     written = normalize_signs(text).strip()
     if not written:
@@ -260,7 +267,7 @@ def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
 def _read_negative_dimension(text: str, dims: int) -> Answer | Unreadable | None:
     """A dimension that is counted from the last of `dims`, as its number from 0; None for any other text.
 
-    Unreadable if it is counted back beyond the first.
+    Unreadable if it is counted back beyond the first. Raises CannotReadError for a digit such as ½.
     """
     written = normalize_signs(text).replace(" ", "")
     if not (_WHOLE.fullmatch(written) and int(written) < 0):

@@ -132,6 +132,7 @@ class _Writer:
         """A sentence of the topic under this key, or else of all topics; it may name tensors by their keys.
 
         {row}, {rows}, {column} and {columns} are those of the table: the other way round where tokens are columns.
+        `words` replace more names, and win over these.
         """
         sides = [Blank("", field) for field in MATRIX_FIELDS]
         axes = {str(side.field): self.variant.axis(side) for side in sides}
@@ -222,7 +223,8 @@ class _Writer:
 
         Of a product its shapes; of a counted parameter its lengths multiplied; of a concatenation the lengths added; of
         heads that are merged or split the first merged side as a product. Of a tensor that is given, or whose rows are
-        selected, the first length with a sum or quotient, such as half of what RoPE rotates, on a sheet in numbers.
+        selected, the first length with a sum or quotient, such as half of what RoPE rotates, on a sheet in numbers. Of
+        any other "".
         """
         operation = tensor.made_by
         if isinstance(operation, Matmul):
@@ -239,10 +241,12 @@ class _Writer:
         return next((each for each in sums if not self.in_letters and re.search(r"[/+]", each)), "")
 
     def _multiplied(self, tensor: Tensor, operation: Matmul) -> str:
-        """The shapes of a product, "(100 × 4096) · (4096 × 128) = 100 × 128": of one head where a side holds several.
+        """The shapes of a product, "(100 × 4096) · (4096 × 128) = 100 × 128": those of one head where a side holds
+        several.
 
-        Of tensors with more sides it is that of their last two. With tokens as columns the factors come the other way
-        round.
+        If it is by heads, that is said, and "; 32 · 128 = 4096" follows for each side of the result that holds several
+        heads. Of tensors with more sides it is the product of their last two. With tokens as columns the factors come
+        the other way round.
         """
         lengths = {axis: self._expression(group[0]) for axis, group in tensor.equal_sides.items()}
         left, result = operation.operand_sides[0], operation.sides
@@ -265,7 +269,7 @@ class _Writer:
         return "; ".join(filter(None, [self._say("in-each-head", product=text), *sums]))
 
     def _concatenated(self, tensor: Tensor, operation: Concat) -> str:
-        """The sum of the two lengths that are put together: "16 · (128 + 64) = 3072" in each of several heads."""
+        """The sum of the two lengths that are put together: "128 + 64 = 192", or by heads "16 · (128 + 64) = 3072"."""
         place = next(at for at, side in enumerate(operation.sides) if side not in operation.operand_sides[0])
         sides = [operand[place] for operand in operation.operand_sides]
         tensors = [self.variant.table[key] for key in operation.operands]
@@ -348,8 +352,9 @@ class _Writer:
     def _tensor_in_small(self, tensor: Tensor, blank: Blank, form: CaseForm) -> SmallCase | None:
         """The product that a tensor comes from, its shape or one side, or how many parameters there are.
 
-        For a number of parameters, the form "working" is the product of the lengths, every other its result. Only a
-        tensor with two sides is shown as the product of its operands.
+        For a number of parameters, the form "working" is the product of the lengths, every other its result. Otherwise
+        "side" is the side of the blank, "working" the product of the operands if the tensor is a matrix product with
+        two sides, and anything else the shape.
         """
         if blank.field == "count":
             whole = tensor.expression("count")
@@ -417,7 +422,10 @@ class _Writer:
         return self._amount(self._expression(side))
 
     def _written(self, shape: list[str]) -> str:
-        """A shape as the sheet writes it: "100 × 128"; if it has tensors with more sides, "(100, 128)" and "(128,)"."""
+        """A shape as the sheet writes it: "100 × 1,024", with sums in brackets.
+
+        On a sheet that has tensors with more than two sides, it is "(100, 1024)", and "(128,)" for a single side.
+        """
         if self.variant.has_dimensions:
             comma = "," if len(shape) == 1 else ""
             return f"({', '.join(length.replace(',', '') for length in shape)}{comma})"
@@ -440,8 +448,9 @@ class _Writer:
 def sentence_of(operation: Operation, is_batched: bool) -> str:
     """The key of an operation's sentence: the name of its class, for products and concatenations with their kind.
 
-    "Matmul-batched" (a product of more than two sides), "-by-head", "-rotated" or "-gated", the first that fits;
-    "Concat-row" if it appends a row, else "-by-head"; and both alone if they are of no kind.
+    "Matmul-batched" (a product of more than two sides), "-by-head" (by heads, but none of its sides joins them),
+    "-rotated" or "-gated", the first that fits; "Concat-row" if it appends a row, else "-by-head" if it is by heads;
+    and both alone if they are of no kind.
     """
     kind = ""
     if isinstance(operation, Matmul):

@@ -79,7 +79,7 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
     """The pairs of misconceptions that sheets with this model cannot distinguish, whatever the tokens.
 
     They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse;
-    lengths that the topic refuses are left out.
+    lengths that the topic refuses are left out, and there are no pairs if it refuses all.
     """
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)

@@ -47,7 +47,8 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
-    """One row, with the names of its boxes, ["queries.rows", "queries.columns"], and its points, by default 1.
+    """One row: its key, letter, name and note, its boxes, ["queries.rows", "queries.columns"], and its points, by
+    default 1.
 
     "code" is the line that the row is about, "" for most. "options" are the texts of a choice by number, empty for a
     pattern that is to be written; "between" is the text around boxes that are marked together, and "words" has for each
@@ -68,10 +69,11 @@ def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
 
 
 def _program_json(variant: Variant) -> dict[str, Any] | None:
-    """The program of a sheet: its lines, the shape of each input, the line that stops it (0: none), and the error.
+    """The program of a sheet: its lines, shapes "given" by name of the input, the line that "stops" it (0: none), and
+    the error.
 
-    "caption" is the author's about the error, "witness" what a program that runs to its end shows. None without a
-    program.
+    "caption" is the author's about the error; "witness" has the caption and cells of what a program that runs to its
+    end shows, and is None for any other. None without a program.
     """
     if (code := code_shown(variant)) is None:
         return None

@@ -128,9 +128,10 @@ class SheetText:
 
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
-        """The parts of the description that concern the model, in the wording's order.
+        """The parts of the description that concern the model, in the wording's order, each with its sentence.
 
-        Parts that the author hides, and parts that no row needs, are there, too, marked `hidden` and `aside`.
+        Parts that the author hides, and parts that no row needs, are there, too, marked `hidden` and `aside`. `symbols`
+        are the sizes that a sentence states, in figures or in words.
         """
         hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
         asides = _asides(self.problem)
@@ -151,8 +152,8 @@ class SheetText:
 
         A size that follows from others counts as stated: d_h if d is H·d_h, and both of these are stated. So does one
         that the author's text gives with its symbol or name; see `_sizes_given_in`. The footnote of a sheet that
-        simplifies its heads states H and G, and the sentences about parameters the sizes that they name. Empty if the
-        author hides nothing.
+        simplifies its heads states H and G, the sentences about parameters the sizes that they name; asides count as
+        stated, too. Empty if the author hides nothing.
         """
         if not self.worksheet.hidden_facts:
             return frozenset()
@@ -170,8 +171,9 @@ class SheetText:
         """The symbols, of those given, whose size a text of the author gives: "d_h = 128", "head dimension of 128".
 
         The number must be that of the sheet, and come after the symbol and an equals sign, after the name of the size
-        with at most one short word between, or before what is counted: "32 heads". A number alone states nothing: in
-        "You have 32 minutes" it isn't the number of heads.
+        with at most one short word between, or before what is counted: "32 heads". Names may be in upper or lower case,
+        and Markdown's signs don't matter. A number alone states nothing: in "You have 32 minutes" it isn't the number
+        of heads.
         """
         plain = text.translate(_WITHOUT_MARKUP)
         names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
@@ -191,9 +193,10 @@ class SheetText:
     def given(self) -> tuple[str, ...]:
         """What the sheet gives to answer with, as one types it: ("4096", "32", "128", "100"), or ("T", "d", "h").
 
-        Of the whole numbers in its sentences, in their order, those that are a size of this sheet and have two digits
-        or more. A number in the author's own text that is also a size which the sheet leaves unstated is left out, so
-        that nothing here is an answer that the text doesn't state. Of letters, the symbols that the task explains.
+        Of the whole numbers in its sentences, each once, those that are a size of this sheet and have two digits or
+        more: first those of the description, the assumptions and the sheet's footnote in their order, then those of the
+        author's text. A number of the author's that is also a size which the sheet leaves unstated is left out, so that
+        nothing here is an answer that the text doesn't state. Of letters, the symbols that the task explains.
         """
         if self.worksheet.answers == "letters":
             return tuple(symbol for symbol, _name in self._named_symbols())
@@ -367,8 +370,9 @@ class SheetText:
 def _size_key(problem: Problem, symbol: str) -> str:
     """The key under which the wording names a size of this sheet in the way its description does: "N-encoder" for N.
 
-    Most go by their symbol. Exceptions are N with two texts, or with tokens that come after it; d in a model with
-    narrower embeddings; H and G if they are equal; d_h and d_v by whether they are.
+    Most go by their symbol. N is "N-encoder" with two texts, "N-processed" with tokens that come after it; d is
+    "d-of-layers" in a model with other embeddings. H and G are both "heads" if they are equal; d_h and d_v are both
+    "d_h" if they are, and else d_h is "d_h-of-keys".
     """
     sizes, topic = problem.sizes, TOPICS[problem.topic]
     keys = {
@@ -396,7 +400,11 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers, and those of them with a window or chunks as one number."""
+        """Count the first stack's layers, and those of them with a window or chunks as one number; find their shortest
+        of each.
+
+        The shortest window or chunk is 0 where no layer has any.
+        """
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),
@@ -431,10 +439,11 @@ def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> fro
 
 
 def _words(problem: Problem) -> dict[str, object]:
-    """What the {words} of a sentence may be: the sheet's sizes by symbol, and the model's "norm".
+    """What the {words} of a sentence may be: the sheet's sizes by symbol, written as "1,024", and the model's "norm".
 
-    Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; the number
-    of "local_layers", their window "W", the tokens in it on either "side", and their "chunk".
+    Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; and of the
+    first stack the number of "local_layers", the shortest window "W" of these, the tokens in it on either "side", and
+    their shortest "chunk". Without windows, "W" is 0 and "side" means nothing.
     """
     a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
     numbers = {

@@ -46,7 +46,11 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     libraries = [Library({sheet.key: each}, models, variant.wording) for each in dict.fromkeys((of_any_length, sheet))]
 
     def drawn() -> Iterator[tuple[tuple[int, bool, bool, int, int], Variant]]:
-        """Yield each sheet on which some asked row may be told, with how good it is; most is best."""
+        """Yield (rank, sheet) for each drawn sheet on which some asked row may be told; the greatest rank is the best.
+
+        It counts the rows, then prefers the same table, then a length unlike other sizes, then few different facts, and
+        last has a random number. Draws that the topic or the model refuses are skipped.
+        """
         for model, library in product(models, libraries):
             for draw in range(DRAWS):
                 numbers = random_numbers(f"{sheet.key}/{model}/{seed}/{draw}")

@@ -49,7 +49,10 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
 
 
 def _matrix(variant: Variant, key: str) -> _Matrix:
-    """A matrix with its letter, shape and formula; the shape is turned around where tokens are columns."""
+    """A matrix with its letter, its shape, "100 × 4,096", and its formula; no line breaks in the shape or around a "·".
+
+    Where tokens are columns, shape and formula are turned around.
+    """
     lengths = [side.size(variant.sizes) for side in variant.table[key].shape]
     if variant.worksheet.tokens_are == "columns":
         lengths.reverse()

@@ -26,14 +26,16 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     `names` gives the symbol that each name means on this sheet: {"T": "N"}. Two names next to each other are a product:
     hd_h, and so are a number and a name: 2G is twice G, and never two billion. Refused are other names, other
     characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than MAX_TERMS products, products of
-    more than MAX_DEGREE symbols, texts that take more than MAX_STEPS steps to work out, division by a sum, and numbers
-    without a symbol, except 0 and 1. A formula `of_author` may be a number.
+    more than MAX_DEGREE symbols, numbers above MAX_VALUE, texts that take more than MAX_STEPS steps to work out,
+    division by a sum, and numbers without a symbol, except 0 and 1. A formula `of_author` may be a number.
     """
     if not text.strip():
         return None
 
     def atom(token: str) -> Expression | None:
-        """The expression of a symbol's name or of a number; None for any other token."""
+        """The symbol that a name means, or else the exact value of a number such as 1.5, as an expression; None for
+        another token.
+        """
         if symbol := names.get(token):
             return Expression.symbol(symbol)
         number = number_value(token)

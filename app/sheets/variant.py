@@ -164,9 +164,9 @@ class Variant:
         """The row of a tensor, count or question, with its letter in the sheet's notation.
 
         The note of a tensor that is asked as it is stored is its name in the file, any other the wording's. The points
-        are those of the first box, or of all boxes that are marked together; None if every box has 1, except on a sheet
-        about a program. The code, with the sheet's letters, is the call that a question is about, or the line that
-        makes a tensor if that shows a pattern.
+        are those of the first box, or of all boxes that are marked together; None if every box of the sheet has 1,
+        except on a sheet about a program. The code, with the sheet's letters, is the call that a question is about, or
+        the line that makes a tensor if that shows a pattern; else "".
         """
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
@@ -188,7 +188,8 @@ class Variant:
     def row_name(self, key: str) -> str:
         """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's.
 
-        On a sheet about a program, the wording's has the number of the line that makes the tensor.
+        On a sheet about a program, the wording's has the number of the line that makes the tensor. Raises KeyError for
+        a key that has neither name.
         """
         author_name = self.worksheet.row_names.get(key)
         name = author_name or self.topic_wording.rows[key].name
@@ -256,7 +257,7 @@ class Variant:
         """The signs of a row, one before each column of boxes and one after the last: × and =, or ( , and ).
 
         Example: ("", "×", "") for rows and columns; ("(", ",", ",", ")") for three sides, ("(", ",", ")", "") for a
-        matrix on the same sheet. "=" comes before a count that follows sides.
+        matrix on the same sheet. "=" comes before a count that follows sides, after any bracket: ")=".
         """
         columns, signs = set(map(self.column_of, row.blanks)), list[str]()
         is_open = False

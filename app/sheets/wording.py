@@ -276,7 +276,11 @@ class Wording(WordingPart):
         return self.sheets[section][key].format(**words)
 
     def topic_section(self, topic: str, section: TopicSection) -> Sentences:
-        """The sentences of a section by key; a topic's sentence replaces the general one with the same key."""
+        """The sentences of a section by key: the general ones, each replaced by the topic's with the same key, and its
+        others.
+
+        Raises KeyError for an unknown topic.
+        """
         words = self.topics[topic]
         of_topic: Mapping[TopicSection, Sentences] = {
             "description": words.description,

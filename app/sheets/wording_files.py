@@ -34,7 +34,8 @@ Place = tuple[str | int, ...]  # where something is in a Wording: field, key, an
 
 
 def read_wording(folder: Path, language: str) -> Wording:
-    """The wording of a language, whose folder is in `folder`; sentences that it lacks are in English.
+    """The wording of a language, whose folder is in `folder`; sentences, files or a folder that it lacks are in
+    English.
 
     So is a translated sentence with a {word} that the English one lacks. Rows of a topic are completed by the shared
     rows of sheets.toml. Raises WorksheetError, with file, table and key, for the first sentence that is missing in
@@ -129,7 +130,8 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
     """Raise a WorksheetError for the first problem, if any: "wording/en/topics/costs.toml: rows.totl: …".
 
-    It names the file in which the place of the problem is written, and then the keys that lead to it there.
+    It names the file in which the place of the problem is written, sheets.toml for a field without one, and then the
+    keys that lead to it there.
     """
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
@@ -143,7 +145,10 @@ def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it cannot be opened, is not UTF-8 or not TOML."""
+    """The contents of a TOML file; raises WorksheetError if it cannot be opened, is not UTF-8 or not TOML.
+
+    The error names the file without its folder, and the reason.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -91,9 +91,9 @@ class Model:
 def derived_key(text: str, prefix: str = "") -> str:
     """A key made from the text of a question or the name of a misconception; the same text always has the same key.
 
-    It begins with `prefix`, then the lower-case Latin letters, without accents, and digits of the text, with hyphens
-    for all else. If these are more than _MAX_SLUG characters or none, or the text has letters of another script, they
-    are cut to _MAX_SLUG, and a hash of the text follows.
+    It begins with `prefix`, then the lower-case Latin letters, without accents, and digits of the text, with a hyphen
+    for each run of anything else, none at the ends. If these are more than _MAX_SLUG characters or none, or the text
+    has letters of another script, they are cut to _MAX_SLUG, and eight characters of a hash of the text follow.
 
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
@@ -131,7 +131,10 @@ def _must(sentence: str, **numbers: float) -> WrapValidator:
     """
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Validate a value; raise `refused` with `sentence`, or the error itself if it is one of _NAMED_PROBLEMS."""
+        """Return the validated value; raise `refused` with `sentence` if it is not valid.
+
+        But the error itself comes out if any of its problems is one of _NAMED_PROBLEMS.
+        """
         try:
             return validate(value)
         except ValidationError as error:
@@ -455,7 +458,8 @@ class Worksheet:
         return int(self.key.split(CUT)[1]) if CUT in self.key else None
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
-        """The worksheet with only these of its rows and without open questions.
+        """The worksheet with only these of its rows, in its order, and without open questions; unknown rows are
+        ignored.
 
         Unchanged if none or all of its rows are left, or if it is already cut. Its key ends with "~" and a number,
         whose binary digits say which rows are left, the first row's digit last: the first and the third row of
@@ -468,7 +472,7 @@ class Worksheet:
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
-        """The worksheet with the rows that this number means in its key.
+        """The worksheet cut to the rows that this number means in its key, without open questions.
 
         Raises WorksheetError for a number that means no rows, all rows, or rows that it does not have.
         """

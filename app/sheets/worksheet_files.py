@@ -59,13 +59,18 @@ def load_models(folder: Path, language: str = ENGLISH) -> dict[str, Model]:
 
 
 def _read_models(folder: Path) -> dict[str, Model]:
-    """The models of a folder by key, in the order that `load_library` describes, once the language is set."""
+    """The models of a folder by key, in the order that `load_library` describes; the caller has set the language of
+    errors.
+    """
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     return {model.key: model for model in by_name}
 
 
 def _read_library(folder: Path, language: str) -> Library:
-    """The library of a folder, in the order that `load_library` describes, once its language is set."""
+    """The library of a folder, with its worksheets by topic in the order of TOPICS, and of one topic by key.
+
+    Models are in the order that `load_library` describes; the caller has set the language of errors.
+    """
     wording, models = read_wording(folder / "wording", language), _read_models(folder)
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
     sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))
@@ -98,7 +103,8 @@ def _read_model(path: Path) -> Model:
 def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
     """The Worksheet of a TOML file, whose name without .toml is its key.
 
-    Raises WorksheetError naming the file if it is not TOML, or has a setting that `read_settings` refuses.
+    Raises WorksheetError naming the file if it cannot be opened, is not TOML in UTF-8, or has a setting that
+    `read_settings` refuses.
     """
     try:
         return read_settings(path.stem, read_toml(path), models, wording)

@@ -18,11 +18,12 @@ _TRAINING_BYTES = [f"{key}.count" for key in ("weights_16_bit", *BYTES_IN_TRAINI
 
 
 def _multiplied(entries: str) -> dict[str, str]:
-    """Overrides of the whole model's costs if each token is multiplied by this many `entries`, such as "rule_flops/2".
+    """Formulas by box for the whole model's costs if each token is multiplied by this many `entries`, such as
+    "rule_flops/2".
 
-    `entries` is written into the count of entries. Each count of operations becomes the right one plus a factor times
-    the difference from the right entries: 2 for a token and for decoding, 2·N for the products and the prefill, and 6·N
-    for training.
+    "multiplied.count" gets `entries`. The count of each of the five kinds of operations gets "right + k*(entries -
+    multiplied)", with the factor k 2 for a token and for decoding, 2*N for the products and the prefill, and 6*N for
+    training.
     """
     change = f"({entries} - multiplied)"
     times = {"token_flops": "2", "products_flops": "2*N", "prefill_flops": "2*N", "decode_flops": "2"}

@@ -30,10 +30,11 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
 
 
 def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions for first steps that write one size into these fields of scores and weights.
+    """Five predictions for the topic "first-steps", its only key, that write one size into these fields of scores and
+    weights.
 
-    One writes it into the rows scores, weights and all_scores together, one into each of these alone, and the last into
-    token_score alone.
+    The first writes it into the rows scores, weights and all_scores together, the next three into each of these alone,
+    and the last into token_score alone.
     """
     rows = (("scores", "weights", "all_scores"), ("scores",), ("weights",), ("all_scores",))
     ways = [each(size, *(f"{row}.{field}" for row in some for field in fields)) for some in rows]

@@ -138,9 +138,11 @@ def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
 
 
 def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """Yield one "same" finding for each other misconception that in one of its ways writes the same wrong numbers.
+    """Yield a "same" finding for each other misconception, the author's or the catalogue's, that writes the same wrong
+    numbers.
 
-    The finding is about this misconception, with the other's key as `other`, in the order of `expectations`.
+    One of its ways must write exactly these. The finding is about this misconception, with the other's key as `other`,
+    in the order of `expectations`.
     """
     problem = variant.problem_for_marking
     wrong = _wrong_answers(problem, misconception.key)

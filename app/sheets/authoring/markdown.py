@@ -129,11 +129,12 @@ def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
 
 
 def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode, ...], int]:
-    """The nodes from a position on, and the position where they end: at the bracket that closes the root around them.
+    """The nodes from a position on, and the position of the bracket that closes the root around them, or of the text's
+    end.
 
-    Outside a root (`roots` counts those around the position) they end with the text. Spaces are skipped, and brackets
-    become symbols. Raises WorksheetError for a character that is no part of a formula, a bracket without its partner,
-    an empty root, and more than MAX_ROOTS roots within each other.
+    `roots` counts the roots around the position. Spaces are skipped, and other brackets become symbols. Raises
+    WorksheetError for a character that is no part of a formula, a bracket without its partner, an empty root, and more
+    than MAX_ROOTS roots within each other.
     """
     nodes, depth = list[FormulaNode](), 0
     while position < len(text):
@@ -253,7 +254,10 @@ def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
 
 
 def _formula_span(text: str, style: MarkdownSpan) -> MarkdownSpan:
-    """A span in this style with the formula's nodes and its text; if it cannot be read, only "$text$" as plain text."""
+    """A span in this style with the formula's text, without dollar signs, and its nodes.
+
+    For a formula that cannot be read, the text is "$text$", in this style too, and there are no nodes.
+    """
     try:
         return replace(style, text=text, formula=read_formula_text(text))
     except WorksheetError:

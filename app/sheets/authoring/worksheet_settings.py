@@ -128,12 +128,12 @@ def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording
 
 
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield an error for the topic, and for each number of tokens, that one of the sheet's models cannot take.
+    """Yield, for each of the sheet's models, an error if it cannot take the topic, else one for each length it cannot
+    take.
 
-    The topic's error is at "topic" for the worksheet's `model` and at "models" for others; errors about tokens are at
-    "tokens", "tokens_from" or "tokens_to", each only if set, and are not looked for with a model that the topic
-    refuses. Refused, too, are tokens as columns if the table of the topic for `model` has its tokens as rows
-    ("tokens_are"), and decoder tokens that `model` cannot take.
+    The topic's error is at "topic" for the worksheet's `model` and at "models" for others; the lengths are "tokens",
+    "tokens_from" and "tokens_to", those that are set. Refused, too, are tokens as columns if the table of the topic for
+    `model` has its tokens as rows ("tokens_are"), and decoder tokens that `model` cannot take.
     """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
