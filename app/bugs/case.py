@@ -160,8 +160,9 @@ class BugCase:
 def _size(text: str | Expression | int) -> int | Expression | None:
     """What was filled in as a size: an int if it has no symbols, otherwise an Expression.
 
-    Arithmetic without symbols is worked out: "2*3" gives 6. None for text that can't be read, and for a number without
-    symbols that is a fraction or exceeds _MOST_SIZE in amount. An expression with symbols is not checked further.
+    Arithmetic without symbols is worked out: "2*3" gives 6. None for text that can't be read, a division by zero, and a
+    number without symbols that is a fraction or exceeds _MOST_SIZE in amount. An expression with symbols is not checked
+    further.
     """
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
@@ -197,11 +198,12 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """Run the lines on tensors without numbers, in the model's sizes; an error is in the CodeRun, not raised.
+    """Run the lines on tensors without numbers, in the model's sizes; a TensorError is in the CodeRun, CodeError is
+    raised.
 
-    The inputs and parameters are those of the program. If `named` is None, each length also carries its expression in
-    symbols. Otherwise lengths are plain ints, and the names in `named` are further variables, which override the
-    others.
+    The variables are the sizes and all inputs and parameters of the program. If `named` is None, each length and size
+    also carries its expression in symbols. Otherwise they are plain ints, and the names in `named` are further
+    variables, which override the others.
     """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
@@ -236,10 +238,11 @@ def _laboratory(
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
     """A bug in the program of a model that reads `batch` inputs of `tokens` tokens; in a decode step, they are cached.
 
-    A bug without a line is a program with nothing wrong. The first of these raises BugError, with a reason and, where
-    there are any, other numbers of tokens or inputs to choose: the program doesn't compute what the model does; the
-    model can't take these numbers, or sizes are equal that must differ; the model's program lacks the wrong line; a
-    loud bug raises nothing, or any other program raises; a silent bug changes no number of the output.
+    A bug without a line is a program with nothing wrong. Only a silent bug gets a witness, and only the inputs that
+    some line uses are listed. BugError, with a reason and often another number of tokens or inputs to choose, is raised
+    in this order: the program doesn't compute what the model does; the model can't take these numbers, or sizes are
+    equal that must differ; the model's program lacks the wrong line; a loud bug raises nothing, or any other program
+    raises; a silent bug changes no number of the output.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -326,9 +329,11 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 def _witness(
     program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
-    """The first probe that shows how the lines `wrong` differ from the right ones on small tensors.
+    """What shows how the lines `wrong` differ from the right ones on small tensors: the first probe that does, else
+    "formula".
 
-    Raises BugError if they leave every number of the output as it is.
+    Raises BugError if they change no number of the output by more than the tolerance of `differ`. They must raise
+    nothing.
     """
     laboratory = laboratory_for(program, architecture, sizes)
     if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
@@ -338,11 +343,12 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The shape, in symbols, after each line in the program's `traced` and after the wrong line, in order of lines.
+    """The line, first variable and shape in symbols of each line in the program's `traced` and of the wrong line, in
+    order.
 
     Lines from the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be
-    cut off, it replaces the first of them. A line that assigns several variables is traced by the first. `keys` has the
-    key of each line of the program, `wrong_line` counts from 1 and is 0 for none.
+    cut off, it replaces the first of them. `keys` has the key of each line of the program, `wrong_line` counts from 1
+    and is 0 for none, and the bug's shapes are given, not the right ones.
     """
     made = {
         number: next(iter(names.items()))

@@ -422,8 +422,9 @@ class CodeTensor:
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
     """The tensors joined one after the other along dimension `dim`, which may count from the end.
 
-    Raises TensorError, in torch's words, if there is no such dimension, or if a tensor has another number of dimensions
-    than the first or differs from it in the length of another dimension.
+    The result has numbers if the first tensor has. Raises TensorError, in torch's words, if there is no such dimension,
+    or if a tensor has another number of dimensions than the first or differs from it in the length of another
+    dimension; also for more than MAX_NUMBERS numbers. There must be at least one tensor.
     """
     first = tensors[0]
     at = place(dim, first.dim)
