@@ -65,10 +65,10 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
 
 
 def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
-    """The number that an answer is compared by in `variant.problem_for_marking`: the key's if it is `right`.
+    """The number that an answer is compared by in `variant.problem_for_marking`: that problem's key if it is `right`.
 
-    Otherwise it is the value of an expression, rounded up, or the typed number. A number that may be rounded counts as
-    the nearest one among those within its rounding that a misconception predicts.
+    Otherwise it is the value of an expression in that problem, rounded up, or the typed number. A number that may be
+    rounded counts as the nearest one among those within its rounding that a misconception predicts, if there is any.
     """
     if right:
         return variant.problem_for_marking.answers[blank]

@@ -115,12 +115,14 @@ class Report:
         return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
-        """The report in the form of the API and the terminal: the score, out_of, the marks, and what they come from.
+        """The report in the form of the API and the terminal: score, out_of, marks, mistakes, first_mismatch and
+        diagnosis.
 
-        Boxes have their names on the sheet, such as 'queries.rows'. A mark has "mark", "read_as", "message" and
-        "repeats", a mistake "costs", "others" and "misconception". "first_mismatch" has "at" (the tensor that is
-        computed), "left", "right" and "message", "diagnosis" has "key", "message", "explains" and "also".
-        "first_mismatch", "diagnosis", "repeats" and "misconception" are None if there is none.
+        Boxes have their names on the sheet, such as 'queries.rows'. A mark, listed by its box, has "mark", "read_as",
+        "message" and "repeats", a mistake "costs", "others" and "misconception". "first_mismatch" has "at" (the tensor
+        that is computed), "left", "right" and "message", "diagnosis" has "key", "message", "explains" (boxes) and
+        "also" (misconceptions). "first_mismatch", "diagnosis", "repeats", "misconception" and the "read_as" of an empty
+        or unreadable box are None; losses and points are not included.
         """
         box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
         return {
@@ -194,9 +196,10 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
 
 def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    """Yield a sentence for each mistake that makes several boxes wrong: which box it costs, and what the others earn.
+    """Yield a sentence for each mistake that makes several boxes wrong: which row it costs, and what the others earn.
 
-    None on a worksheet that gives no credit for follow-through, where each wrong box costs.
+    The sentence has the misconception's name, if there is one. Nothing is yielded on a worksheet that gives no credit
+    for follow-through, where each wrong box costs.
     """
     for mistake in mistakes if variant.worksheet.follow_share else ():
         if count := len(mistake.others):
@@ -215,8 +218,9 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name.
 
     The very same report if all kinds are alike. Otherwise a box whose kind differs gets its earlier kind with the
-    message of that kind, and a box without an earlier kind, or with an unknown one, is left out. There are no mismatch,
-    diagnosis, mistakes and losses then, because today's may not be what gave the earlier marks.
+    message of that kind and repeats no other box, and a box without an earlier kind, or with an unknown one, is left
+    out. There are no mismatch, diagnosis, mistakes and losses then, because today's may not be what gave the earlier
+    marks; the points of all boxes stay.
     """
     earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
     earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
@@ -259,8 +263,9 @@ def _marks_together(
 ) -> Iterator[tuple[Blank, Mark]]:
     """Yield the marks of boxes that are marked together: all are right or all are wrong, once all can be read.
 
-    Before that, those that could be read are unreadable, with a message that the others are missing, and none is
-    yielded for the others. Only the first of these boxes has a message, and a right one none.
+    Before that, those that could be read are unreadable, the first with a message that others are missing, and nothing
+    is yielded for the rest, nor if none could be read. Of wrong boxes, the first has its nudge as message and the
+    others have none; right ones have none.
     """
     joint = variant.table.askable[row.key]
     filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
@@ -301,8 +306,8 @@ def _diagnosis_of_choices(problem: Problem, read: Mapping[Blank, Answer | Unread
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """The message about a wrong number: how it just misses the right one, or else the nudge of its box.
 
-    A wrong pattern has the nudge of the misconception that explains it, whatever else is on the sheet.
-    Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
+    A wrong pattern has the nudge of the misconception that explains it, whatever else is on the sheet, or else its
+    box's. Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
     """
     asked = variant.table.askable[blank.tensor]
     if isinstance(asked, WrittenPattern):
