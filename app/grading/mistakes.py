@@ -453,10 +453,10 @@ class _Sheet:
                         yield _Given(self.quantity(blank), number)
 
     def led_to(self, given: Iterable[_Given]) -> Mapping[Quantity, Set[int]]:
-        """The wrong numbers that equations make of the given ones, by quantity.
+        """The wrong numbers that equations make of the given ones, by quantity; a given one only if it is made, too.
 
-        In place of each number, the right one may be used too, and what earlier equations have made. The search is cut:
-        ROUNDS, MOST_COMBINATIONS for each equation, and MOST_NUMBERS for each quantity.
+        In place of each number, the right one may be used, and what equations have made before. The search is cut:
+        ROUNDS, MOST_COMBINATIONS for each equation, and MOST_NUMBERS of each quantity that are used further.
         """
         right, quantities = _right_numbers(self.problem), _quantities(self.problem)
         known = defaultdict[Quantity, dict[int, None]](dict)  # a dict for its order: given numbers first
