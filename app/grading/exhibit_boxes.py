@@ -65,7 +65,7 @@ class _CacheSheet(Variant):
 
 
 def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the sides typed for a deck, heads, rows and columns: of queries, keys or scores, as `key` says.
+    """Mark the sides typed for a deck, in the order of its three dimensions: of queries, keys or scores, as `key` says.
 
     The layer is the variant's with as many key/value heads as `heads` has. `_marked` says what is returned and when it
     raises ValueError; right boxes with empty ones among them get the sentence that a deck has three dimensions.
@@ -93,9 +93,10 @@ def mark_cache(variant: Variant, text: str) -> AskedBoxes:
 
 
 def mark_scores(variant: Variant, step: DecodeStep, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the rows and columns typed for the scores of the new token of a step.
+    """Mark the rows and columns typed for the scores of the new token of a step; ValueError unless there are two texts.
 
-    `variant` is a sheet about a decode step of the same model, of any length.
+    `variant` is a sheet about a decode step of the same model; the number of cached tokens is that of `step`, not its
+    own. The sentence on a right answer speaks of the window if the step has dropped tokens.
     """
     worksheet = replace(variant.worksheet, rows=("scores",))
     sheet = _ScoresSheet(worksheet, variant.model, step.cached, variant.wording, step=step)

@@ -78,7 +78,8 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank, in symbols that the sheet reads; None if these cannot write it.
 
-    None also for a number without symbols, unless it is 1.
+    None also for a number without symbols, unless it is 1. Raises KeyError for a blank that the misconception gets
+    right.
     """
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):

@@ -284,7 +284,11 @@ def _marks_together(
 
 
 def _works(variant: Variant, joint: Joint, filled: Mapping[Blank, Answer]) -> bool:
-    """Whether boxes that are marked together are right: by what they do, or, where they do nothing, in any order."""
+    """Whether boxes that are marked together are right: by what they do, or without `joint.works`, in any order.
+
+    What they do is decided by `joint.works` from what is filled in; in any order means that each answer is right for
+    one of the boxes, and each box has one.
+    """
     if joint.works is None:
         in_any_order = permutations(filled.values())
         return any(all(map(partial(is_right, variant), filled, answers)) for answers in in_any_order)
@@ -352,9 +356,10 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
     Its sides are asked boxes: a side of a row that the sheet does not ask for is replaced by the box that its length
-    was inferred from. If a mismatch so becomes one between different dimensions, nobody sees what they have to do with
-    each other: the first mismatch without this comes in its place, or, if there is none, the message adds which size
-    both of them are. On a sheet in letters, the message repeats the `texts` of the boxes in place of numbers.
+    was inferred from. If that puts them in different columns of a sheet with tensors of three sides or more, the
+    mismatch is passed over for the first one of which this isn't true; if there is none, it is given, and its message
+    adds which size both boxes are. On a sheet in letters, the message repeats the `texts` of the boxes, stripped, in
+    place of numbers.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}

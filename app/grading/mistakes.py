@@ -88,7 +88,7 @@ def _equations(problem: Problem) -> tuple[_Equation, ...]:
 
     Each equation has the blank, those it is computed from, and how to compute it. Parts of a total that the table lacks
     are left out. A merged side is the product of its parts. Of a side that is split, each part has an equation: the
-    whole divided by the other parts.
+    whole divided by the other parts, None if that isn't a whole number.
     """
     table = problem.table
     equations = list[_Equation]()

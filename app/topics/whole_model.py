@@ -81,7 +81,9 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
-    """The table of the whole model, with the tensor of rotary angles as its last if RoPE rotates whole pairs."""
+    """The table of the whole model; if RoPE rotates an even number of dimensions, the rotary angles are its last
+    tensor.
+    """
     table = whole_model_table(architecture)
     if not rotates_pairs(architecture, tokens):
         return table
