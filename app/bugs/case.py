@@ -198,12 +198,11 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """Run the lines on tensors without numbers, in the model's sizes; a TensorError is in the CodeRun, CodeError is
-    raised.
+    """Run the lines on tensors without numbers, in the model's sizes; a TensorError is in the CodeRun, not raised.
 
     The variables are the sizes and all inputs and parameters of the program. If `named` is None, each length and size
     also carries its expression in symbols. Otherwise they are plain ints, and the names in `named` are further
-    variables, which override the others.
+    variables, which override the others. Raises CodeError where `run` does.
     """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
@@ -329,11 +328,10 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 def _witness(
     program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
-    """What shows how the lines `wrong` differ from the right ones on small tensors: the first probe that does, else
-    "formula".
+    """The first probe that shows how the lines `wrong` differ from the right ones on small tensors, or else "formula".
 
-    Raises BugError if they change no number of the output by more than the tolerance of `differ`. They must raise
-    nothing.
+    The lines must raise nothing. Raises BugError if they change no number of the output by more than the tolerance of
+    `differ`.
     """
     laboratory = laboratory_for(program, architecture, sizes)
     if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
@@ -343,12 +341,12 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The line, first variable and shape in symbols of each line in the program's `traced` and of the wrong line, in
-    order.
+    """The shape, in symbols, after each line in the program's `traced` and after the wrong line, in order of lines.
 
-    Lines from the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be
-    cut off, it replaces the first of them. `keys` has the key of each line of the program, `wrong_line` counts from 1
-    and is 0 for none, and the bug's shapes are given, not the right ones.
+    Each comes with the number of its line, from 1, and its variable, the first if the line assigns several. Lines from
+    the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be cut off, it
+    replaces the first of them. `keys` has the key of each line of the program; `wrong_line` counts from 1 and is 0 for
+    none.
     """
     made = {
         number: next(iter(names.items()))

@@ -300,10 +300,10 @@ class CodeTensor:
         return self._made(lengths, lambda: _numpy().tile(self._array, times))
 
     def repeat_interleave(self, times: int, dim: int) -> CodeTensor:
-        """A copy with each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b. Zero times gives
-        length 0.
+        """A copy with each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b.
 
-        Raises TensorError for a negative number, a dimension that doesn't exist, or more than MAX_NUMBERS numbers.
+        Zero times gives length 0. Raises TensorError for a negative number, a dimension that doesn't exist, or more
+        than MAX_NUMBERS numbers.
         """
         at = place(dim, self.dim)
         if times < 0:
@@ -372,8 +372,7 @@ class CodeTensor:
         return self._made(self.shape, lambda: ~self._array, self)
 
     def softmax(self, dim: int) -> CodeTensor:
-        """The softmax along one dimension: numbers from 0 to 1 that sum to 1, or NaN wherever all numbers along it are
-        −∞.
+        """The softmax along one dimension: numbers from 0 to 1 that sum to 1, or NaN where all along it are −∞.
 
         Raises TensorError for a dimension that doesn't exist.
         """
@@ -480,8 +479,9 @@ def _written(lengths: Sequence[int]) -> str:
 
 
 def place(dim: int, dimensions: int) -> int:
-    """The dimension that is meant, counted from 0: −1 is the last. Raises TensorError named "IndexError" if there is
-    none.
+    """The dimension that is meant, counted from 0: −1 is the last.
+
+    Raises TensorError, named "IndexError" as in torch, if there is no such dimension.
     """
     if not -dimensions <= dim < dimensions:
         raise TensorError(

@@ -128,8 +128,9 @@ def _marked(sheet: Variant, texts: Sequence[str], right: str, so_far: str = "") 
 
 
 def _right_deck(heads: LayerHeads, key: str) -> str:
-    """The sentence about a right deck of queries or scores; for any other key, of keys, by whether query heads share
-    them.
+    """The sentence about a right deck of queries, of scores, or, for any other key, of keys.
+
+    The last says that each query card has its key card, or that there are fewer, and as many values.
     """
     if key == "queries":
         return _("Right: heads, tokens, features.")

@@ -62,7 +62,7 @@ def explain_misconception(variant: Variant, misconception: str) -> Explanation:
 
 
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
-    """The misconception's key, its text, and a pair for each figure that differs: as the misconception has it, and
+    """The misconception's key and text, and a pair of each figure that differs: as the misconception has it, then
     right.
 
     `values`, the numbers typed, decide which of several ways of holding it is drawn. Both figures of a pair are as wide

@@ -115,14 +115,13 @@ class Report:
         return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
-        """The report in the form of the API and the terminal: score, out_of, marks, mistakes, first_mismatch and
-        diagnosis.
+        """The report in the form of the API and the terminal, in which boxes have names such as 'queries.rows'.
 
-        Boxes have their names on the sheet, such as 'queries.rows'. A mark, listed by its box, has "mark", "read_as",
-        "message" and "repeats", a mistake "costs", "others" and "misconception". "first_mismatch" has "at" (the tensor
-        that is computed), "left", "right" and "message", "diagnosis" has "key", "message", "explains" (boxes) and
-        "also" (misconceptions). "first_mismatch", "diagnosis", "repeats", "misconception" and the "read_as" of an empty
-        or unreadable box are None; losses and points are not included.
+        The keys are "score", "out_of", "marks" (by box), "mistakes", "first_mismatch" and "diagnosis"; losses and
+        points are not included. A mark has "mark", "read_as", "message" and "repeats", a mistake "costs", "others" and
+        "misconception". "first_mismatch" has "at" (the tensor that is computed), "left", "right" and "message",
+        "diagnosis" has "key", "message", "explains" (boxes) and "also" (misconceptions). "first_mismatch", "diagnosis",
+        "repeats", "misconception" and "read_as" are None if there is none.
         """
         box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
         return {
@@ -284,10 +283,9 @@ def _marks_together(
 
 
 def _works(variant: Variant, joint: Joint, filled: Mapping[Blank, Answer]) -> bool:
-    """Whether boxes that are marked together are right: by what they do, or without `joint.works`, in any order.
+    """Whether boxes that are marked together are right: by what they do, or, where they do nothing, in any order.
 
-    What they do is decided by `joint.works` from what is filled in; in any order means that each answer is right for
-    one of the boxes, and each box has one.
+    What they do is judged by `joint.works`. In any order means that some order of the answers is right in every box.
     """
     if joint.works is None:
         in_any_order = permutations(filled.values())

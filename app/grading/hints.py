@@ -110,11 +110,11 @@ class HintWriter:
     report: Report
 
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The misconception's nudge at level 1 and its hint at level 2, both without boxes; at level 3 which boxes to
-        look at again.
+        """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
-        These are the boxes it explains that are wrong or repeat a mistake, or all it explains if none is. An author's
-        misconception has no hint: its level 2 is that of the first of these boxes, as without a diagnosis.
+        These are the boxes it explains that are wrong or repeat a mistake, or all it explains if none is; the nudge and
+        the hint point to no boxes. An author's misconception has no hint: its level 2 is that of the first of these
+        boxes, as without a diagnosis.
         """
         # Boxes that are worked out from wrong ones are right again once these are; those that repeat a mistake aren't.
         marks = self.report.marks
@@ -143,13 +143,12 @@ class HintWriter:
         return self.boxes_to_check(wrong)
 
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
-        """Level 3: which boxes to look at again, a small case of the first one's row, if there is one, and a box it
-        must equal.
+        """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must equal.
 
-        That box is one that is right, which the equations make as long. If there is no such box, the hint says why the
-        row of a tensor has its shape, or where to begin with a count; not of a matrix that no operation makes and that
-        has a small case, since only the description decides about it, which was level 2. If the first box is about
-        code, only that box is hinted at.
+        The small case is left out if there is none. The box is one that is right, which the equations make as long. If
+        there is no such box, the hint says why the row of a tensor has its shape, or where to begin with a count; not
+        of a matrix that no operation makes and that has a small case, since only the description decides about it,
+        which was level 2. If the first box is about code, the hint is about that box alone.
         """
         first = blanks[0]
         if self._is_about_code(first):

@@ -42,7 +42,7 @@ class MarkedPaper:
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
     """Mark every line that is not blank, in order; raises AnswersError about the first that cannot be used.
 
-    `mark_line` says which can't. A line without a colon, also a full-width one, has no name, and can't be used if its
+    `mark_line` says which can't. A line without a colon (full-width ones count) has no name, and can't be used if its
     first answer has letters and can't be read: "Noor 100 4096". More than MAX_PAPER_LINES lines are refused before any
     is marked, so there are papers for all lines or none.
     """

@@ -111,10 +111,9 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield which projections have biases (all, none, or a list), then norms of queries and keys and sinks, if there
-    are any.
+    """Yield which projections have biases (all, none, or a list), then query and key norms and sinks, if there are any.
 
-    Both norms have one Fact, with the number of parameters of each, biases included. For latent attention the Facts of
+    The norms have one Fact, with the number of parameters of each, biases included. For latent attention the Facts of
     `_latent_attention` replace those of biases and norms. `layer` has the tensors of one layer by row.
     """
     if a.has_latent_attention:

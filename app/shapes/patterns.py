@@ -135,9 +135,9 @@ def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
 
 
 def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether each operand has as many sides as its rank says, or, with an ellipsis, at most as many besides it.
+    """Whether each operand has as many sides as its rank says, or, with an ellipsis, no more named sides than that.
 
-    `operands` and `ranks` must be equally many.
+    There must be as many operands as ranks; the result is not among them.
     """
     return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)

@@ -44,11 +44,11 @@ _ATTENTION_TO_ALL = Requirement(
 
 
 def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expression:
-    """The number of tokens at which products with N² take as many operations as those with N, in symbols; maybe a
-    fraction.
+    """The number of tokens, in symbols, at which products with N² take as many operations as those with N.
 
-    For the four projections it is (H + G)·d/H, which is 2·d with H = G heads. If `with_feed_forward`, the products with
-    N include the feed-forward block, and 3·d·d_ff/(2·H·d_h) is added if that is gated, else d·d_ff/(H·d_h).
+    It may be a fraction. For the four projections it is (H + G)·d/H, which is 2·d with H = G heads. If
+    `with_feed_forward`, the products with N include the feed-forward block, and 3·d·d_ff/(2·H·d_h) is added if that is
+    gated, else d·d_ff/(H·d_h).
     """
     tokens = Expression.parse("d + G*d/H")
     if with_feed_forward:
