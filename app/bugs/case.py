@@ -141,7 +141,8 @@ class BugCase:
 
         An expression is worked out with the sizes `small`. A number in a size blank is read as each size, product of
         sizes or H/G that equals it in this model, shortest first, and last as itself; a number in any other blank only
-        as itself. At most _MOST_WAYS are yielded, and none if an expression comes to no whole number.
+        as itself. Readings that come to the same number count once. At most _MOST_WAYS are yielded, none if an
+        expression comes to no whole number, and one empty dict if there are no values.
         """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))

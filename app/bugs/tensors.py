@@ -238,7 +238,7 @@ class CodeTensor:
 
         Raises TensorError, in torch's words, for a dimension that doesn't exist, a negative length in a sequence, a
         sequence that doesn't add up, and a single length below 1; also if a single length would give more than
-        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts.
+        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts; a sequence must not be empty.
         """
         at = place(dim, self.dim)
         length = self.shape[at]

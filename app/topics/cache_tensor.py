@@ -34,9 +34,9 @@ MOST_NEW_TOKENS = max(_NEW_TOKENS)
 def _sizes_of_step(architecture: Architecture, tokens: int) -> dict[str, int]:
     """m, how many new tokens each text gets, and in an encoder-decoder N_enc, how many tokens the encoder has read.
 
-    Both change with `tokens`. m is one of _NEW_TOKENS, and neither `tokens` nor H, G, d_h, d_v or L of the decoder.
-    N_enc is the one length that the encoder reads, if there is only one; else one of _ENCODER_TOKENS that is neither
-    `tokens`, `tokens` + m nor d_h, or the number of the encoder's positions, if these are fewer.
+    Both change with `tokens`. m is one of _NEW_TOKENS, if possible neither `tokens` nor H, G, d_h, d_v or L of the
+    decoder. N_enc is the one length that the encoder reads, if there is only one; else one of _ENCODER_TOKENS, if
+    possible neither `tokens`, `tokens` + m nor d_h, or the number of the encoder's positions, if these are fewer.
     """
     sizes = architecture.decoder_sizes
     new = first_free(_NEW_TOKENS, tokens, {tokens, *(sizes[symbol] for symbol in ("H", "G", "d_h", "d_v", "L"))})

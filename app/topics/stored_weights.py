@@ -115,8 +115,9 @@ def _starts(architecture: Architecture, kv: str) -> dict[str, tuple[Expression, 
     """Where the queries "q" of head j begin, and the keys "k" and values "v" that it reads: start, formula, made from.
 
     Starts are counted from 0 in the matrix that holds them: the fused one, in its order, or one for each. `kv` is the
-    key/value head in a formula, "" if it is head 0, the only one. The last is by the count "kv_head"; queries have it
-    only where each group of heads follows the other.
+    key/value head in a formula, "" if it is head 0, the only one. The last works out the start from the count
+    "kv_head"; queries have it only where a fused matrix has the queries, key and value of one group after those of
+    another, otherwise None.
     """
     order = fused_order(architecture)
     kv_head = _J * _G / _H if kv else ZERO
