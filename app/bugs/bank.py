@@ -50,9 +50,9 @@ class RepairForm:
         """Read a line with its blanks filled in correctly: "Q.«view|reshape»(«H*d_h», «-1»)".
 
         A blank with "|" is a choice of words, the first of which is right; one with a whole number, which may be
-        negative, is a "dimension"; any other is a "size". `example` has the first word of each choice, and what the
-        other blanks contain. A text without blanks is one part. Raises ExpressionError for a size that can't be read as
-        an expression.
+        negative, is a "dimension"; any other is a "size". `parts` are the texts around the blanks, one more than there
+        are blanks and "" where there is none; `example` has the first word of each choice, and what the other blanks
+        contain. Raises ExpressionError for a size that can't be read as an expression.
         """
         pieces, blanks = _BLANK.split(text), list[RepairBlank]()
         for right in pieces[1::2]:

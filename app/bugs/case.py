@@ -141,7 +141,8 @@ class BugCase:
 
         An expression is worked out with the sizes `small`. A number in a size blank is read as each size, product of
         sizes or H/G that equals it in this model, shortest first, and last as itself; a number in any other blank only
-        as itself. At most _MOST_WAYS are yielded, and none if an expression comes to no whole number.
+        as itself. Readings that come to the same number count once. At most _MOST_WAYS are yielded, none if an
+        expression comes to no whole number, and one empty dict if there are no values.
         """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))
@@ -160,8 +161,9 @@ class BugCase:
 def _size(text: str | Expression | int) -> int | Expression | None:
     """What was filled in as a size: an int if it has no symbols, otherwise an Expression.
 
-    Arithmetic without symbols is worked out: "2*3" gives 6. None for text that can't be read, and for a number without
-    symbols that is a fraction or exceeds _MOST_SIZE in amount. An expression with symbols is not checked further.
+    Arithmetic without symbols is worked out: "2*3" gives 6. None for text that can't be read, a division by zero, and a
+    number without symbols that is a fraction or exceeds _MOST_SIZE in amount. An expression with symbols is not checked
+    further.
     """
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
@@ -197,11 +199,11 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """Run the lines on tensors without numbers, in the model's sizes; an error is in the CodeRun, not raised.
+    """Run the lines on tensors without numbers, in the model's sizes; a TensorError is in the CodeRun, not raised.
 
-    The inputs and parameters are those of the program. If `named` is None, each length also carries its expression in
-    symbols. Otherwise lengths are plain ints, and the names in `named` are further variables, which override the
-    others.
+    The variables are the sizes and all inputs and parameters of the program. If `named` is None, each length and size
+    also carries its expression in symbols. Otherwise they are plain ints, and the names in `named` are further
+    variables, which override the others. Raises CodeError where `run` does.
     """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
@@ -236,10 +238,11 @@ def _laboratory(
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
     """A bug in the program of a model that reads `batch` inputs of `tokens` tokens; in a decode step, they are cached.
 
-    A bug without a line is a program with nothing wrong. The first of these raises BugError, with a reason and, where
-    there are any, other numbers of tokens or inputs to choose: the program doesn't compute what the model does; the
-    model can't take these numbers, or sizes are equal that must differ; the model's program lacks the wrong line; a
-    loud bug raises nothing, or any other program raises; a silent bug changes no number of the output.
+    A bug without a line is a program with nothing wrong. Only a silent bug gets a witness, and only the inputs that
+    some line uses are listed. BugError, with a reason and often another number of tokens or inputs to choose, is raised
+    in this order: the program doesn't compute what the model does; the model can't take these numbers, or sizes are
+    equal that must differ; the model's program lacks the wrong line; a loud bug raises nothing, or any other program
+    raises; a silent bug changes no number of the output.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -326,9 +329,10 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 def _witness(
     program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
-    """The first probe that shows how the lines `wrong` differ from the right ones on small tensors.
+    """The first probe that shows how the lines `wrong` differ from the right ones on small tensors, or else "formula".
 
-    Raises BugError if they leave every number of the output as it is.
+    The lines must raise nothing. Raises BugError if they change no number of the output by more than the tolerance of
+    `differ`.
     """
     laboratory = laboratory_for(program, architecture, sizes)
     if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
@@ -340,9 +344,10 @@ def _witness(
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
     """The shape, in symbols, after each line in the program's `traced` and after the wrong line, in order of lines.
 
-    Lines from the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be
-    cut off, it replaces the first of them. A line that assigns several variables is traced by the first. `keys` has the
-    key of each line of the program, `wrong_line` counts from 1 and is 0 for none.
+    Each comes with the number of its line, from 1, and its variable, the first if the line assigns several. Lines from
+    the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be cut off, it
+    replaces the first of them. `keys` has the key of each line of the program; `wrong_line` counts from 1 and is 0 for
+    none.
     """
     made = {
         number: next(iter(names.items()))

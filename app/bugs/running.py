@@ -63,9 +63,10 @@ class CodeRun:
 def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
     """Run the lines one after the other and stop at the first TensorError, which the CodeRun contains with its line.
 
-    `given` maps the names of inputs, parameters and sizes to their values. Unpacking too few or too many values counts
-    as a TensorError named "ValueError". Raises CodeError for a line that is not one assignment, or that uses an unknown
-    name or anything else outside the programs' vocabulary.
+    `given` maps the names of inputs, parameters and sizes to their values; it isn't changed. Unpacking too few or too
+    many values counts as a TensorError named "ValueError". Raises CodeError for a line that is not one assignment, or
+    that uses an unknown name or anything else outside the programs' vocabulary; lines that are not reached are not
+    checked.
     """
     variables, made = dict(given), list[Mapping[str, CodeTensor]]()
     for number, line in enumerate(lines, 1):
@@ -88,7 +89,10 @@ def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
 
 @lru_cache(4096)
 def parsed(line: str) -> ast.Assign:
-    """The syntax tree of a line; raises CodeError unless it is a single assignment with one "=" (a, b = c is one)."""
+    """The syntax tree of a line; raises CodeError unless it is a single assignment with one "=" (a, b = c is one).
+
+    An augmented or annotated assignment, several statements and a syntax error are refused too.
+    """
     try:
         [statement] = ast.parse(line).body
     except (SyntaxError, ValueError) as error:

@@ -52,9 +52,10 @@ def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batc
 def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
     """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and no two sizes are equal.
 
-    They are checked in this order; B only if the program has it. `_equal_sizes` says which sizes are compared. If B is
-    one of two equal sizes, the error proposes the next larger batch that works, up to 49 more; otherwise it proposes
-    the nearest number of tokens that works. If there is none in reach, the error proposes nothing.
+    They are checked in this order; B only if the program has it, and MIN_BATCH + 1 is proposed if it is too small.
+    `_equal_sizes` says which sizes are compared. If B is one of two equal sizes, the error proposes the next larger
+    batch that leaves none equal, up to 49 more; otherwise the nearest number of tokens, up to 199 away, that passes
+    these checks. If there is none in reach, the error proposes nothing.
     """
     _check_positions(program, architecture, tokens)
     if "B" in program.symbols and batch < MIN_BATCH:
@@ -136,9 +137,9 @@ def _equal_sizes(
 ) -> tuple[str, str, int] | None:
     """The names of the first two sizes that should differ but are equal, and that size; None if all differ.
 
-    Every pair is compared of the program's symbols; in a program with G, also of H·d_h and G·d_h; in a decode step,
-    also of N + 1; with RoPE, also of d_h/2. Not compared are G and G·d_h if G = H, and H·d_h or G·d_h if it equals d or
-    d_h.
+    Every pair is compared, in this order, of the program's symbols; in a program with G, also of H·d_h and G·d_h; in a
+    decode step, also of N + 1; with RoPE, also of d_h/2. Not compared are G and G·d_h if G = H, and H·d_h or G·d_h if
+    it equals d or d_h.
     """
     sizes = sizes_of(program, architecture, tokens, batch)
     named = [(symbol, size) for symbol, size in sizes.items() if symbol != "G" or size < sizes["H"]]
@@ -157,9 +158,10 @@ def _equal_sizes(
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Map each of these symbols to a small size; sizes that are always compared stay different.
+    """Map each of these symbols to a fixed small size; sizes that are always compared stay different.
 
-    Three relations carry over: d = H·d_h, G = H and G = 1 < H. Any other G becomes 2 of 8 heads.
+    Three relations carry over: d = H·d_h, G = H and G = 1 < H; in the last two, H is 4. With any other G, or none, H is
+    8; G is then 2.
     """
     small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
     if sizes.get("G") == 1 < sizes["H"]:
@@ -175,7 +177,8 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
     """Map each number to all the ways in which to write it: a size, a product of up to four different symbols, or H/G.
 
-    Ways with fewer symbols come first, then those in the order of `sizes`; H/G, if there is a G, comes last.
+    Ways with fewer symbols come first, then those in the order of `sizes`; H/G, rounded down, comes last. A number that
+    can't be written in any way is not a key.
     """
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):

@@ -177,7 +177,8 @@ class CodeTensor:
         """The lengths of a view, with a −1 replaced by the length that is left for it.
 
         Raises TensorError, in torch's words, for a length below −1, for a second −1, if the product isn't the number of
-        elements, and with a −1 if the product of the others is 0 or doesn't divide it.
+        elements, and with a −1 if the product of the others is 0 or doesn't divide it. For a −1 next to a 0 in a tensor
+        without elements it is ZeroDivisionError.
         """
         total, product = numbers_in(self.shape), 1
         for length in shape:
@@ -237,7 +238,7 @@ class CodeTensor:
 
         Raises TensorError, in torch's words, for a dimension that doesn't exist, a negative length in a sequence, a
         sequence that doesn't add up, and a single length below 1; also if a single length would give more than
-        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts.
+        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts; a sequence must not be empty.
         """
         at = place(dim, self.dim)
         length = self.shape[at]
@@ -273,7 +274,7 @@ class CodeTensor:
         """Parts along `dim`, all of the length divided by `parts` and rounded up; the last may be shorter.
 
         There can be fewer than `parts`: a length of 5 in 4 gives parts of 2, 2 and 1. Raises TensorError for `parts`
-        below 1.
+        below 1, a dimension that doesn't exist or has length 0, and more than MAX_PARTS parts.
         """
         if parts < 1:
             raise TensorError("chunk expects `chunks` to be greater than 0, got: " + str(parts))
@@ -283,10 +284,10 @@ class CodeTensor:
     # Copies
 
     def repeat(self, *times: int) -> CodeTensor:
-        """The whole tensor tiled this many times along each dimension; extra counts add dimensions in front.
+        """A copy: the whole tensor tiled this many times along each dimension; extra counts add dimensions in front.
 
         Counts are matched to dimensions from the last on. Raises TensorError, in torch's words, for fewer counts than
-        dimensions or for a negative one.
+        dimensions or for a negative one, and for more than MAX_NUMBERS numbers.
         """
         if len(times) < self.dim:
             raise TensorError(
@@ -299,9 +300,10 @@ class CodeTensor:
         return self._made(lengths, lambda: _numpy().tile(self._array, times))
 
     def repeat_interleave(self, times: int, dim: int) -> CodeTensor:
-        """Each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b. Zero times gives length 0.
+        """A copy with each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b.
 
-        Raises TensorError for a negative number or a dimension that doesn't exist.
+        Zero times gives length 0. Raises TensorError for a negative number, a dimension that doesn't exist, or more
+        than MAX_NUMBERS numbers.
         """
         at = place(dim, self.dim)
         if times < 0:
@@ -347,8 +349,9 @@ class CodeTensor:
     def _elementwise(self, operation: Callable[[Any, Any], Any], other: CodeTensor | float) -> CodeTensor:
         """The operation on this tensor and another, their shapes broadcast, or on each number of it and a plain number.
 
-        The result's dimensions lie in memory in the order of the first of the two that has as many dimensions. Raises
-        TensorError if the shapes can't be broadcast.
+        Numbers are worked out only if this tensor has them; then the other must too. The result's dimensions lie in
+        memory in the order of the first of the two that has as many dimensions. Raises TensorError if the shapes can't
+        be broadcast.
         """
         if not isinstance(other, CodeTensor):
             return self._made(self.shape, lambda: operation(self._array, other), self)
@@ -369,7 +372,7 @@ class CodeTensor:
         return self._made(self.shape, lambda: ~self._array, self)
 
     def softmax(self, dim: int) -> CodeTensor:
-        """The softmax along one dimension: positive numbers that sum to 1, or NaN wherever all numbers along it are −∞.
+        """The softmax along one dimension: numbers from 0 to 1 that sum to 1, or NaN where all along it are −∞.
 
         Raises TensorError for a dimension that doesn't exist.
         """
@@ -405,9 +408,9 @@ class CodeTensor:
     ) -> CodeTensor:
         """A new tensor of this shape; its numbers are what `make` returns, which is called only if this tensor has any.
 
-        Its dimensions lie in memory in the order of those of `like`, if `like` has equally many, otherwise in their own
-        order. Raises TensorError instead of calling `make` if there would be more than MAX_NUMBERS numbers; shapes
-        alone have no limit.
+        Its dimensions lie in memory in the order of those of `like`, if `like` has equally many, otherwise in their
+        usual order, the last one innermost. Raises TensorError instead of calling `make` if there would be more than
+        MAX_NUMBERS numbers; shapes alone have no limit.
         """
         strides = contiguous_strides(shape)
         if like is not None and like.dim == len(shape):
@@ -422,8 +425,9 @@ class CodeTensor:
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
     """The tensors joined one after the other along dimension `dim`, which may count from the end.
 
-    Raises TensorError, in torch's words, if there is no such dimension, or if a tensor has another number of dimensions
-    than the first or differs from it in the length of another dimension.
+    The result has numbers if the first tensor has. Raises TensorError, in torch's words, if there is no such dimension,
+    or if a tensor has another number of dimensions than the first or differs from it in the length of another
+    dimension; also for more than MAX_NUMBERS numbers. There must be at least one tensor.
     """
     first = tensors[0]
     at = place(dim, first.dim)
@@ -452,10 +456,10 @@ def scaled_dot_product_attention(
 ) -> CodeTensor:
     """softmax(query · keyᵀ / √d_h) · value, where d_h is the last length of `query`.
 
-    `attn_mask` is true where a key may be seen; a score that is hidden becomes −∞. `is_causal` lets query i see the
-    keys up to i, both counted from the first, so a single query sees only the first key; it is ignored if there is a
-    mask. Raises TensorError for lengths that don't fit, and for a mask that doesn't broadcast to the shape of the
-    scores.
+    `attn_mask` is true where a key may be seen; a score that is hidden becomes −∞, and a query that sees no key gets
+    NaN. `is_causal` lets query i see the keys up to i, both counted from the first, so a single query sees only the
+    first key; it is ignored if there is a mask. Raises TensorError for lengths that don't fit, and for a mask that
+    doesn't broadcast to the shape of the scores.
     """
     scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
@@ -475,7 +479,10 @@ def _written(lengths: Sequence[int]) -> str:
 
 
 def place(dim: int, dimensions: int) -> int:
-    """The dimension that is meant, counted from 0: −1 is the last. Raises TensorError if there is none."""
+    """The dimension that is meant, counted from 0: −1 is the last.
+
+    Raises TensorError, named "IndexError" as in torch, if there is no such dimension.
+    """
     if not -dimensions <= dim < dimensions:
         raise TensorError(
             f"Dimension out of range (expected to be in range of [{-dimensions}, {dimensions - 1}], but got {dim})",
@@ -528,8 +535,8 @@ def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
 def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: Sequence[int]) -> Shape | None:
     """Strides with which a view has this shape; None if the numbers would have to be copied, or don't fill the shape.
 
-    It follows computeStride in ATen, torch's library of tensors. A tensor without numbers, and one without dimensions,
-    gets the strides of contiguous memory.
+    It follows computeStride in ATen, torch's library of tensors. If the old shape has a length of 0, or no dimensions,
+    the new one gets the strides of contiguous memory, without a check that it fits.
     """
     if not old_shape or 0 in old_shape:
         return contiguous_strides(shape)

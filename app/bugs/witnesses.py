@@ -103,9 +103,10 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """Run the lines on the small tensors, with some inputs, parameters or sizes replaced by `changed`.
+        """Run the lines on the small tensors; `changed` replaces inputs, parameters or sizes, or adds variables.
 
-        A TensorError is in the CodeRun, not raised; divisions by zero and the like give inf or NaN without a warning.
+        A TensorError is in the CodeRun, not raised, but CodeError is; divisions by zero and the like give inf or NaN
+        without a warning.
         """
         import numpy as np
 
@@ -138,10 +139,10 @@ class Laboratory:
 def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
     """The first probe whose cells differ between the lines `wrong` and the right ones, in the order of _PROBES.
 
-    `wrong` must raise nothing and differ in a line. A probe that gives None for either program is skipped. "spread" is
-    tried only if the line of the scores is wrong, and skipped if it changes by less than a fifth. If no probe differs,
-    the witness is "formula": 1 for each input (row) and token (column) whose output differs from the right one, and 0
-    expected everywhere.
+    The witness has the cells of both. `wrong` must raise nothing and differ in a line. A probe that gives None for
+    either program is skipped. "spread" is tried only if the line of the scores is the first wrong one, and skipped if
+    it changes by less than a fifth of the right value. If no probe differs, the witness is "formula": 1 for each input
+    (row) and token (column) whose output differs from the right one, and 0 expected everywhere.
     """
     wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
@@ -177,7 +178,7 @@ def _where_changed(rows: Any) -> Grid:
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
     """The sum of each row of the first head's attention weights, to two decimals: a row of cells per input.
 
-    A column is a query. None for a program without weights.
+    A column is a query. A program without a batch has one row. None for a program without weights.
     """
     if not laboratory.program.weights:
         return None
@@ -200,14 +201,17 @@ def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
-    """Make the probe that changes the first head's part of a parameter; its only row has a cell per query head.
+    """Make the probe that changes the first d_h rows of a parameter; its only row has a cell per query head.
 
     A cell is 1 if the head's attention weights change in any input, else 0. The probe gives None for a program without
     H, this parameter or weights.
     """
 
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-        """Apply the probe to these lines; the first head's part is the first d_h rows of the parameter."""
+        """Which query heads' attention weights change with the first d_h rows of the parameter: one row of 1 or 0.
+
+        None for a program without H, this parameter or weights.
+        """
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
         first = laboratory.changed(parameter, (slice(0, laboratory.sizes["d_h"]),))

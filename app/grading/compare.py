@@ -18,9 +18,10 @@ from app.sheets.variant import Variant
 
 
 def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
-    """Whether an answer is right: it is the key's number, or, where the box may be rounded, rounds to it.
+    """Whether an answer is right: it is the key's number, or, where the box may be rounded, can stand for it.
 
-    On a sheet in letters an answer is right if it is equivalent to the key in the model.
+    13.5 GB can stand for 13.45 to 13.55 GB; with a tolerance of 0.01, so can what is at most 1 % off the key. On a
+    sheet in letters an answer is right if it means the same as the key in this model: equal sizes alone don't suffice.
     """
     if typed.meaning is None:
         key = variant.answer(blank)
@@ -38,10 +39,11 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
     read as. On a sheet in letters, a formula that comes to the right number in this model is a "coincidence", and
     nothing else is tried. Of a number, tried in this order:
 
-    - "binary": in a box of bytes, right if the decimal prefix were the binary one (25 MB for 25 MiB).
+    - "binary": in a box of bytes, right within its rounding if the decimal prefix were binary (25 MB for 25 MiB).
     - "close" or, in a box of bytes or operations, "close-or-rounded": a count with no tolerance, typed with two or more
       significant digits and at least one trailing zero, less than one unit of its last significant digit from the key.
-    - "prefix": any other wrong number that ends in a decimal prefix: 4k was read as 4000, but may have meant 4096.
+    - "prefix": any other wrong number that ends in a decimal prefix, without a unit: 4k was read as 4000, but may have
+      meant 4096.
     """
     if typed.meaning is not None:
         return "coincidence" if typed.value == variant.answer(blank) else None
@@ -63,10 +65,10 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
 
 
 def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
-    """The number that an answer is compared by in `variant.problem_for_marking`: the key's if it is `right`.
+    """The number that an answer is compared by in `variant.problem_for_marking`: that problem's key if it is `right`.
 
-    Otherwise it is the value of an expression, rounded up, or the typed number. A number that may be rounded counts as
-    the nearest one among those within its rounding that a misconception predicts.
+    Otherwise it is the value of an expression in that problem, rounded up, or the typed number. A number that may be
+    rounded counts as the nearest one among those within its rounding that a misconception predicts, if there is any.
     """
     if right:
         return variant.problem_for_marking.answers[blank]

@@ -62,9 +62,11 @@ def explain_misconception(variant: Variant, misconception: str) -> Explanation:
 
 
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
-    """The misconception's text, and each figure that differs, as the misconception has it and by the key.
+    """The misconception's key and text, and a pair of each figure that differs: as the misconception has it, then
+    right.
 
-    `values`, the numbers typed, decide which of several ways of holding it is drawn.
+    `values`, the numbers typed, decide which of several ways of holding it is drawn. Both figures of a pair are as wide
+    as the wider one.
     """
     mistaken = _mistaken(variant, misconception, values)
     pairs = draw_side_by_side(variant, mistaken, variant.problem.answers, scale)
@@ -76,7 +78,8 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank, in symbols that the sheet reads; None if these cannot write it.
 
-    None also for a number without symbols, unless it is 1.
+    None also for a number without symbols, unless it is 1. Raises KeyError for a blank that the misconception gets
+    right.
     """
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):
@@ -87,7 +90,8 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
     """A number for every blank as the misconception fills in the sheet, in the way nearest to `values`.
 
-    On a sheet in letters, a wrong number is an Answer with its expression, if the sheet's symbols can write that.
+    Blanks that it leaves alone, or all if it doesn't show on this sheet, have the right number. On a sheet in letters,
+    a wrong number is an Answer with its expression, if the sheet's symbols can write that.
     """
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)

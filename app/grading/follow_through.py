@@ -23,14 +23,14 @@ def follow_through(
 ) -> dict[Blank, Blank | None]:
     """The wrong blanks that count as follow-through, each with the blank whose mistake it repeats.
 
-    That is None for a blank that is right given the student's own earlier answers.
+    That is None for a blank that is right given the student's own earlier answers; this wins if both are so.
 
     `values` are the numbers typed, by the problem's blanks, in which tokens are rows. Empty and unreadable boxes are
     not in them, and nothing follows from these. `within_rounding` says whether a count that may be rounded stands for a
     number that differs from it.
 
-    Nothing follows unless some box is right with another number. Otherwise whoever wrote one number into every box
-    would get marks for all of them.
+    A blank follows only if some box is right with a number other than the one typed in it. Otherwise whoever wrote one
+    number into every box would get marks for all of them.
 
     Example: queries 90 × 128 and keys 90 × 128 after an input of 100 rows: keys.rows repeats queries.rows, and scores
     of 90 × 90 follow, in both fields.

@@ -115,12 +115,13 @@ class Report:
         return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
-        """The report in the form of the API and the terminal: the score, out_of, the marks, and what they come from.
+        """The report in the form of the API and the terminal, in which boxes have names such as 'queries.rows'.
 
-        Boxes have their names on the sheet, such as 'queries.rows'. A mark has "mark", "read_as", "message" and
-        "repeats", a mistake "costs", "others" and "misconception". "first_mismatch" has "at" (the tensor that is
-        computed), "left", "right" and "message", "diagnosis" has "key", "message", "explains" and "also".
-        "first_mismatch", "diagnosis", "repeats" and "misconception" are None if there is none.
+        The keys are "score", "out_of", "marks" (by box), "mistakes", "first_mismatch" and "diagnosis"; losses and
+        points are not included. A mark has "mark", "read_as", "message" and "repeats", a mistake "costs", "others" and
+        "misconception". "first_mismatch" has "at" (the tensor that is computed), "left", "right" and "message",
+        "diagnosis" has "key", "message", "explains" (boxes) and "also" (misconceptions). "first_mismatch", "diagnosis",
+        "repeats", "misconception" and "read_as" are None if there is none.
         """
         box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
         return {
@@ -194,9 +195,10 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
 
 def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    """Yield a sentence for each mistake that makes several boxes wrong: which box it costs, and what the others earn.
+    """Yield a sentence for each mistake that makes several boxes wrong: which row it costs, and what the others earn.
 
-    None on a worksheet that gives no credit for follow-through, where each wrong box costs.
+    The sentence has the misconception's name, if there is one. Nothing is yielded on a worksheet that gives no credit
+    for follow-through, where each wrong box costs.
     """
     for mistake in mistakes if variant.worksheet.follow_share else ():
         if count := len(mistake.others):
@@ -215,8 +217,9 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
     """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name.
 
     The very same report if all kinds are alike. Otherwise a box whose kind differs gets its earlier kind with the
-    message of that kind, and a box without an earlier kind, or with an unknown one, is left out. There are no mismatch,
-    diagnosis, mistakes and losses then, because today's may not be what gave the earlier marks.
+    message of that kind and repeats no other box, and a box without an earlier kind, or with an unknown one, is left
+    out. There are no mismatch, diagnosis, mistakes and losses then, because today's may not be what gave the earlier
+    marks; the points of all boxes stay.
     """
     earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
     earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
@@ -259,8 +262,9 @@ def _marks_together(
 ) -> Iterator[tuple[Blank, Mark]]:
     """Yield the marks of boxes that are marked together: all are right or all are wrong, once all can be read.
 
-    Before that, those that could be read are unreadable, with a message that the others are missing, and none is
-    yielded for the others. Only the first of these boxes has a message, and a right one none.
+    Before that, those that could be read are unreadable, the first with a message that others are missing, and nothing
+    is yielded for the rest, nor if none could be read. Of wrong boxes, the first has its nudge as message and the
+    others have none; right ones have none.
     """
     joint = variant.table.askable[row.key]
     filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
@@ -279,7 +283,10 @@ def _marks_together(
 
 
 def _works(variant: Variant, joint: Joint, filled: Mapping[Blank, Answer]) -> bool:
-    """Whether boxes that are marked together are right: by what they do, or, where they do nothing, in any order."""
+    """Whether boxes that are marked together are right: by what they do, or, where they do nothing, in any order.
+
+    What they do is judged by `joint.works`. In any order means that some order of the answers is right in every box.
+    """
     if joint.works is None:
         in_any_order = permutations(filled.values())
         return any(all(map(partial(is_right, variant), filled, answers)) for answers in in_any_order)
@@ -301,8 +308,8 @@ def _diagnosis_of_choices(problem: Problem, read: Mapping[Blank, Answer | Unread
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     """The message about a wrong number: how it just misses the right one, or else the nudge of its box.
 
-    A wrong pattern has the nudge of the misconception that explains it, whatever else is on the sheet.
-    Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
+    A wrong pattern has the nudge of the misconception that explains it, whatever else is on the sheet, or else its
+    box's. Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
     """
     asked = variant.table.askable[blank.tensor]
     if isinstance(asked, WrittenPattern):
@@ -347,9 +354,10 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
 
     Its sides are asked boxes: a side of a row that the sheet does not ask for is replaced by the box that its length
-    was inferred from. If a mismatch so becomes one between different dimensions, nobody sees what they have to do with
-    each other: the first mismatch without this comes in its place, or, if there is none, the message adds which size
-    both of them are. On a sheet in letters, the message repeats the `texts` of the boxes in place of numbers.
+    was inferred from. If that puts them in different columns of a sheet with tensors of three sides or more, the
+    mismatch is passed over for the first one of which this isn't true; if there is none, it is given, and its message
+    adds which size both boxes are. On a sheet in letters, the message repeats the `texts` of the boxes, stripped, in
+    place of numbers.
     """
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}

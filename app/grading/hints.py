@@ -80,10 +80,11 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
 
 
 def _author_hint(variant: Variant, report: Report) -> Hint | None:
-    """The worksheet's hint for the row of the box that hints are about; None if it has none for that row.
+    """The worksheet's hint for the row of the box that hints are about, at level 1; None if it has none for that row.
 
-    That box is the first one left to put right that the diagnosis explains, or else the first one left to put right:
-    wrong boxes come first, then unreadable ones, then empty ones. None, too, if no box is left to put right.
+    That box, the only one the hint names, is the first one left to put right that the diagnosis explains, or else the
+    first one left to put right: wrong boxes come first, then unreadable ones, then empty ones. None, too, if no box is
+    left to put right.
     """
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
@@ -111,8 +112,9 @@ class HintWriter:
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
         """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
 
-        These are the boxes it explains that are wrong or repeat a mistake, or all it explains if none is. An author's
-        misconception has no hint: its level 2 is that of the first of these boxes, as without a diagnosis.
+        These are the boxes it explains that are wrong or repeat a mistake, or all it explains if none is; the nudge and
+        the hint point to no boxes. An author's misconception has no hint: its level 2 is that of the first of these
+        boxes, as without a diagnosis.
         """
         # Boxes that are worked out from wrong ones are right again once these are; those that repeat a mistake aren't.
         marks = self.report.marks
@@ -143,9 +145,10 @@ class HintWriter:
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
         """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must equal.
 
-        That box is one that is right, which the equations make as long. If there is no such box, the hint says why the
-        row of a tensor has its shape, or where to begin with a count; not of a matrix that no operation makes and that
-        has a small case, since only the description decides about it, which was level 2.
+        The small case is left out if there is none. The box is one that is right, which the equations make as long. If
+        there is no such box, the hint says why the row of a tensor has its shape, or where to begin with a count; not
+        of a matrix that no operation makes and that has a small case, since only the description decides about it,
+        which was level 2. If the first box is about code, the hint is about that box alone.
         """
         first = blanks[0]
         if self._is_about_code(first):
@@ -183,12 +186,13 @@ class HintWriter:
     def relation_sentence(self, blank: Blank) -> str:
         """How the number in a box comes about, without any digit.
 
-        A count has its formula in words; if that contains a digit, says too much or nothing, the sizes it is made from.
-        The count of a parameter is said to be its sides multiplied. Of a parameter as it is stored, the hint says in
-        which order modules store its sides. A matrix that no equation makes is explained by the sizes that the
-        description states; a side of 1 is repeated by broadcasting, where tensors have more than two sides, and is
-        otherwise the one token of a step. Any other side has the equation of its matrix in this sheet's letters,
-        followed by these sizes if no other row of the sheet decides it.
+        A box of code has its own sentence, and so have columns of a matrix with a `hint`. A count has its formula in
+        words; if that contains a digit, says too much or nothing, the sizes it is made from; if it depends on no size,
+        only that it is constant or counted from zero. The count of a tensor is said to be its sides multiplied. Of a
+        parameter as it is stored, the hint says in which order modules store its sides. A matrix that no equation makes
+        is explained by the sizes that the description states; a side of 1 is repeated by broadcasting, where tensors
+        have more than two sides, and is otherwise the one token of a step. Any other side has the equation of its
+        matrix in this sheet's letters, followed by these sizes if no other row of the sheet decides it.
         """
         if self._is_about_code(blank):
             return code_hint(self.variant, blank, 2)
@@ -245,8 +249,8 @@ class HintWriter:
         """The relation for the form of a count's total, in symbols that the model does not make equal.
 
         The count's `hint` if it has one. Else, for a number or a total with N: "one-token-first" if it has another
-        symbol too and N exactly once in every term, otherwise "three-tokens-first". Else "as-one-size", "as-difference"
-        if anything is subtracted, "as-product" for a single term, or "as-sum".
+        symbol too and N exactly once in every term, otherwise "three-tokens-first". Else "as-one-size" for a single
+        symbol, "as-difference" if anything is subtracted, "as-product" for a single term, or "as-sum".
         """
         if count.hint:
             return count.hint

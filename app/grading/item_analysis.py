@@ -47,7 +47,8 @@ class RowStatistics:
 def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
     """The state of a row from the marks of its boxes; a box without a mark counts as empty.
 
-    "wrong" if any box is wrong or unreadable, else "open" if any is empty, else "follows" if any follows, else "right".
+    "wrong" if any box is wrong or unreadable, else "open" if any is empty, else "follows" if any follows, else "right",
+    as also without boxes.
 
     >>> row_state({"keys.rows": "right", "keys.columns": "follows"}, ["keys.rows", "keys.columns"])
     'follows'
@@ -63,11 +64,12 @@ def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
 def row_statistics(
     rows: Mapping[str, Sequence[str]], first: Sequence[MarksByBox], last: Sequence[MarksByBox]
 ) -> tuple[RowStatistics, ...]:
-    """How many students had each row right at first and now, and the row's discrimination, in the order of `rows`.
+    """Each row's key, how many students there are, had it right at first and have it right now, and its discrimination.
 
-    `rows` maps each row's key to the names of its boxes; a row is right if all its boxes are right, not if one is a
-    follow-through. The discrimination is that of first attempts, against how many of the other rows were right in them.
-    first, last: the marks of each student's first and latest attempt, one entry for each student.
+    `rows` maps each row's key to the names of its boxes, and its order is kept; a row is right if all its boxes are
+    right, not if one is a follow-through. The discrimination is that of first attempts, against how many of the other
+    rows were right in them. first, last: the marks of each student's first and latest attempt, one entry for each
+    student.
     """
     right = {row: [row_state(marks, boxes) == "right" for marks in first] for row, boxes in rows.items()}
     result = list[RowStatistics]()

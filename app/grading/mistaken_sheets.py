@@ -20,7 +20,8 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
     """The text of every box by each misconception that shows on the sheet, by its key, in the order of `expectations`.
 
     Boxes that the misconception leaves alone are right. If it can be held in several ways, it is the first. On a sheet
-    in letters, ways that its symbols cannot write are left out, and boxes that an author wrote out have that text.
+    in letters, boxes that an author wrote out have that text, and ways in which the symbols cannot write another wrong
+    box are left out, the whole misconception if that goes for all.
     """
     typed_by_author = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     right, sheets = right_texts(variant), dict[str, dict[str, str]]()

@@ -62,10 +62,11 @@ class _Equation:
     number: Callable[[Sequence[int]], int | None]
 
     def solved(self, numbers: Sequence[int], at: int, right: int, result: int) -> int | None:
-        """The number at place `at` of `numbers` for which the equation gives `result`; None if no number ≥ 0 does.
+        """The number at place `at` of `numbers` for which the equation gives `result`; None if no number ≥ 0 is found.
 
         The number that is there is ignored. Equations are linear in each number, apart from rounding: the solution is
-        found from two points near the `right` number, and it or a neighbour of it must give `result` exactly.
+        found from two points near the `right` number, and it or a neighbour of it, tried in this order, must give
+        `result` exactly. None if the number makes no difference at these points or the equation has no value there.
         """
 
         def worked_out(number: int) -> int | None:
@@ -87,7 +88,7 @@ def _equations(problem: Problem) -> tuple[_Equation, ...]:
 
     Each equation has the blank, those it is computed from, and how to compute it. Parts of a total that the table lacks
     are left out. A merged side is the product of its parts. Of a side that is split, each part has an equation: the
-    whole divided by the other parts.
+    whole divided by the other parts, None if that isn't a whole number.
     """
     table = problem.table
     equations = list[_Equation]()
@@ -163,8 +164,9 @@ def find_mistakes(
 
     Every wrong box belongs to exactly one of them; () if nothing is wrong, and a single wrong box is a mistake without
     a misconception. A mistake costs its first box; if boxes have different `points`, it costs the first of those with
-    the most. Misconceptions are tried one at a time and two at once, diagnosed or not; of equally few mistakes, those
-    with the `diagnosis` are taken, and they alone have its name.
+    the most, and the mistakes that cost the fewest points are taken, not the fewest. Misconceptions are tried one at a
+    time and two at once, diagnosed or not; of equally few mistakes, those with the `diagnosis` are taken, and they
+    alone have its name.
 
     Guesses share nothing. If more mistakes are left than a fifth of the typed boxes, misconceptions are not tried, and
     no number counts as the one of another box. And a number earns nothing by following if it is typed in two wrong
@@ -451,10 +453,10 @@ class _Sheet:
                         yield _Given(self.quantity(blank), number)
 
     def led_to(self, given: Iterable[_Given]) -> Mapping[Quantity, Set[int]]:
-        """The wrong numbers that equations make of the given ones, by quantity.
+        """The wrong numbers that equations make of the given ones, by quantity; a given one only if it is made, too.
 
-        In place of each number, the right one may be used too, and what earlier equations have made. The search is cut:
-        ROUNDS, MOST_COMBINATIONS for each equation, and MOST_NUMBERS for each quantity.
+        In place of each number, the right one may be used, and what equations have made before. The search is cut:
+        ROUNDS, MOST_COMBINATIONS for each equation, and MOST_NUMBERS of each quantity that are used further.
         """
         right, quantities = _right_numbers(self.problem), _quantities(self.problem)
         known = defaultdict[Quantity, dict[int, None]](dict)  # a dict for its order: given numbers first

@@ -42,8 +42,9 @@ class MarkedPaper:
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
     """Mark every line that is not blank, in order; raises AnswersError about the first that cannot be used.
 
-    A line without a colon that seems to begin with a name can't be used either: "Noor 100 4096". More than
-    MAX_PAPER_LINES lines are refused before any is marked, so there are papers for all lines or none.
+    `mark_line` says which can't. A line without a colon (full-width ones count) has no name, and can't be used if its
+    first answer has letters and can't be read: "Noor 100 4096". More than MAX_PAPER_LINES lines are refused before any
+    is marked, so there are papers for all lines or none.
     """
     papers = list[MarkedPaper]()
     for number, line in numbered_lines(typed):
@@ -55,7 +56,10 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 
 
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
-    """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box."""
+    """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box.
+
+    The error names `line_number` and the answer. `answers` must not be blank.
+    """
     first = _split_answers(variant, answers)[0]
     mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
@@ -67,9 +71,9 @@ def _check_first_answer(variant: Variant, answers: str, line_number: int) -> Non
 
 
 def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
-    """Every line that is not blank with its number, from 1; raises AnswersError for more than MAX_PAPER_LINES of them.
+    """Every line that is not blank, as typed, with its number; AnswersError for more than MAX_PAPER_LINES of them.
 
-    Example: numbered_lines("Ada: 1\\n\\nBo: 2") is ((1, "Ada: 1"), (3, "Bo: 2")).
+    Numbers count from 1, blank lines included: numbered_lines("Ada: 1\\n\\nBo: 2") is ((1, "Ada: 1"), (3, "Bo: 2")).
     """
     lines = typed.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = tuple((number, line) for number, line in enumerate(lines, start=1) if line.strip())
@@ -90,13 +94,13 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """Mark the answers of one line, as `_split_answers` takes them apart, in the order of the sheet's blanks.
+    """The name, the text of every blank, the report and `given`, the number of answers on the line.
 
-    A dash or underscore alone is an empty answer, and blanks after the last answer are empty, too; `given` counts the
-    answers on the line. An answer loses the double quotes around it and is cut to MAX_BOX_TEXT characters; the name is
-    cleaned by `clean_line`. Raises AnswersError, in this order: if name and answers together have more than
-    MAX_PAPER_LINE_LENGTH characters or there are more answers than blanks, both naming `line_number`; and for a cleaned
-    name of more than MAX_TYPED_NAME_LENGTH characters, which it quotes instead.
+    `_split_answers` takes the answers apart, for the sheet's blanks in order. A dash or underscore alone is an empty
+    answer, and blanks after the last answer are empty, too. An answer loses the double quotes around it and is cut to
+    MAX_BOX_TEXT characters; the name is cleaned by `clean_line`. Raises AnswersError, in this order: if name and
+    answers together have more than MAX_PAPER_LINE_LENGTH characters or there are more answers than blanks, both naming
+    `line_number`; and for a cleaned name of more than MAX_TYPED_NAME_LENGTH characters, which it quotes instead.
     """
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")

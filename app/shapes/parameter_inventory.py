@@ -113,8 +113,8 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
     """Yield which projections have biases (all, none, or a list), then query and key norms and sinks, if there are any.
 
-    A norm of queries or keys is described by its number of parameters, biases included. For latent attention the Facts
-    of `_latent_attention` replace the biases and norms. `layer` has the tensors of one layer by row.
+    The norms have one Fact, with the number of parameters of each, biases included. For latent attention the Facts of
+    `_latent_attention` replace those of biases and norms. `layer` has the tensors of one layer by row.
     """
     if a.has_latent_attention:
         yield from _latent_attention(a)
@@ -223,7 +223,7 @@ def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
-    """The Fact of the LM head: "lm-head-none", or whether it is tied and how many biases it has: "lm-head-tied-0".
+    """The Fact of the LM head: "lm-head-none", or whether it is tied and its number of bias vectors: "lm-head-tied-0".
 
     It is tied to the token embedding if it has no matrix among `specs`. It has V and the width: the input length of its
     matrix, or d if it is tied.

@@ -13,7 +13,7 @@ _BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_p
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
-    """Counts of parameters: each part outside the layers, each part of one layer, totals of layers, and the total.
+    """Counts of parameters: all parts outside the layers, each part of one layer, totals of layers, and the total.
 
     A part without parameters has no row. The feed-forward block of a mixture of experts is split into router, one
     expert, all experts of a layer and shared experts; a last row, after the total, then counts the parameters that one

@@ -135,7 +135,10 @@ def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
 
 
 def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether each operand has as many sides as its rank says, or with an ellipsis at most as many others."""
+    """Whether each operand has as many sides as its rank says, or, with an ellipsis, no more named sides than that.
+
+    There must be as many operands as ranks; the result is not among them.
+    """
     return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
         for each, rank in zip(operands, ranks, strict=True)
@@ -143,7 +146,7 @@ def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bo
 
 
 def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[list[_Side]]:
-    """The sides with a named side for each one that an ellipsis stands for: "...2", "...1" for two.
+    """The sides with a named side for each one that an ellipsis stands for: "...2", "...1" for two, nothing for none.
 
     They are numbered from the right, so that the last ones of two operands are the same axis. An ellipsis in the result
     stands for as many sides as the longest one of the operands.

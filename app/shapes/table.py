@@ -106,7 +106,8 @@ class Tensor:
     def equal_sides(self) -> Mapping[str, tuple[Blank, ...]]:
         """Its operands' sides, then its sides, grouped by axis; a group has one length. Empty if the tensor is given.
 
-        Sides of 1 are in no group: broadcasting lets another length meet them.
+        Sides of 1 are in no group: broadcasting lets another length meet them. A merged side is grouped under its whole
+        name, "(h e)".
 
         Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d has input.columns, W_Q.rows; h
         has W_Q.columns, queries.columns.
@@ -417,8 +418,8 @@ class TensorTable:
     def formula(self, key: str, *, tokens_as_columns: bool = False) -> str:
         """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four.
 
-        "" for a given tensor. With tokens as columns, the mathematics has its factors in reverse order; PyTorch stays
-        as it is.
+        "" for a given tensor; raises KeyError for a key that is no tensor's. With tokens as columns, the mathematics
+        has its factors in reverse order; PyTorch stays as it is.
         """
         operation = self[key].made_by
         if operation is None:

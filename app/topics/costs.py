@@ -74,7 +74,8 @@ def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
     Every layer caches CACHED_OF_TOKEN for each token; one with a sliding window, for the latest W tokens at most (Jiang
     et al., arXiv:2310.06825, section 2, "rolling buffer cache"). In symbols these are L·W tokens if every layer has a
     full window, L·N if none has, else W for each layer with a full window and N for each other one. A window is full if
-    it holds fewer than N tokens. Of an encoder-decoder, the layers are the encoder's.
+    it holds fewer than N tokens. Of an encoder-decoder, the layers are the encoder's; whether the model uses a cache at
+    all is not checked.
     """
     runs = architecture.stacks[0].runs
     layers = sum(run.count for run in runs)

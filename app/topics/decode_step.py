@@ -58,9 +58,9 @@ WINDOWED_DECODE_STEP = TensorTable(
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
     """The table of one new token after `tokens` cached ones; None if the model can't take this step.
 
-    That is so without a KV cache, without a position for the new token, and, with chunked attention, if the new token
-    is beyond the first chunk, since it would see only its own. If the new token and the cached ones are more than a
-    sliding window holds, it is the table in which the oldest key is dropped.
+    That is so without a KV cache, without a position for the new token (in the decoder, if there is one), and, with
+    chunked attention, if the new token is beyond the first chunk, since it would see only its own. If the new token and
+    the cached ones are more than a sliding window holds, it is the table in which the oldest key is dropped.
     """
     if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None

@@ -123,8 +123,9 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
     """The counts in row order: parts of one layer, its block stored and active, the whole model stored and active.
 
     The parts are router, one expert, all experts, shared experts and the k chosen experts; shared experts only if the
-    model has them. "Active" counts the k chosen experts in place of all of them, with router and shared experts. The
-    model's two counts take the experts of all L layers (L_exp if only some have experts), plus all other parameters.
+    model has them. The others have the keys "block_stored", "block_active", "total" and "used". "Active" counts the k
+    chosen experts in place of all of them, with router and shared experts. The model's two counts take the experts of
+    all L layers (L_exp if only some have experts), plus all other parameters.
     """
     kind = _kind_with_experts(architecture)
     assert kind is not None  # noqa: S101 - `requires` has refused the others

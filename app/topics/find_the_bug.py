@@ -133,7 +133,7 @@ def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
 
 
 def _parts(repair: RepairForm) -> Iterator[JointPart]:
-    """Yield a box for each blank of the repaired line, with the answer from the form's example.
+    """Yield a box for each blank of the repaired line, with the answer from the form's example as an Expression.
 
     The answer to a choice of words is the number of the word, from 1; an empty word is shown as NO_WORD.
     """

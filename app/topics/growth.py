@@ -44,10 +44,11 @@ _ATTENTION_TO_ALL = Requirement(
 
 
 def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expression:
-    """The number of tokens at which products with N² take as many operations as those with N; it may be a fraction.
+    """The number of tokens, in symbols, at which products with N² take as many operations as those with N.
 
-    Those with N are the four projections: (H + G)·d/H, which is 2·d with H = G heads. `with_feed_forward` they are the
-    feed-forward block, too, which adds 3·d·d_ff/(2·H·d_h) if it is gated, else d·d_ff/(H·d_h).
+    It may be a fraction. For the four projections it is (H + G)·d/H, which is 2·d with H = G heads. If
+    `with_feed_forward`, the products with N include the feed-forward block, and 3·d·d_ff/(2·H·d_h) is added if that is
+    gated, else d·d_ff/(H·d_h).
     """
     tokens = Expression.parse("d + G*d/H")
     if with_feed_forward:

@@ -95,7 +95,7 @@ def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Express
     Those of N tokens are given for products with parameters, for scores and weighted sums, and in all; those of
     training by the rule of thumb and exactly. A backward pass takes every product twice: for the gradients of what came
     in, and of the matrix. With latent attention, N tokens at once have keys and values, and one more token meets the
-    cached latent vectors.
+    cached latent vectors. The model must be able to decode after N = `tokens` tokens (`decode_step_table`).
     """
     tokens_once = FromParts(Expression.parse("N*parts"), ("token_flops",))
     products = Expression.parse("2*N") * multiplied
@@ -153,7 +153,7 @@ def _in_layers(architecture: Architecture) -> Expression:
     """The entries of all matrices in the layers that a token is multiplied by; of the E experts of a layer, only k.
 
     Biases and norms are not counted. The number of layers is the symbol L, or a number for each kind of layer if there
-    are several kinds.
+    are several kinds. Of an encoder-decoder, the layers are the encoder's.
     """
     kinds, chosen, total = architecture.stacks[0].kinds, {"E": Expression.symbol("k")}, ZERO
     for kind in kinds:

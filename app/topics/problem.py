@@ -84,7 +84,7 @@ def problem_for(
     bug: Bug | None = None,
     head: int | None = None,
 ) -> Problem:
-    """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None.
+    """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None or 0.
 
     M is at most the decoder's positions, for a larger number as well. `bug` is the one that the sheet is about; see
     `topic_for`. The sizes of its program, such as B, override the topic's. `head` replaces j, the head that the topic

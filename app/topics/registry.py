@@ -87,6 +87,8 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     - d_rot, how many numbers of a query RoPE rotates; left out without RoPE;
     - B in a batched topic, the inputs of a batch: one of BATCH_SIZES, which changes with `tokens`, and if possible
       differs from N, d, H, G, d_h and d_v.
+
+    Where names are equal, extra sizes override the model's and W, and nothing overrides N and M.
     """
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
@@ -160,7 +162,10 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topi
     """
 
     def as_in_model(tensor: Tensor) -> Tensor:
-        """The tensor, made by the model's softmax or lookup if it is made by one; any other tensor unchanged."""
+        """The same tensor, or a copy if its softmax or lookup is another in this model; other operations never change.
+
+        A softmax gets the model's mask, scale, softcap, position bias and sink; a lookup its scale and position table.
+        """
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(

@@ -68,9 +68,9 @@ def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
 
     For the right view this is the column of feature f of head j; for the wrong one, the token and the head whose query
     is at (j, i): in q.view(heads, tokens, features) this is query j·N + i in memory order, in which each token has H.
-    The softmax is asked for twice: its dimension of three and of four. Only in a causal model come the keys that token
-    i sees under the mask and under the reversed mask, and the weights above 0 in its row of transposed weights. All are
-    counted from 0.
+    The softmax is asked for twice: its dimension of three and of four. Only in a causal model come three numbers of
+    entries: the keys that token i sees under the mask, i + 1, and under the reversed mask, and the weights above 0 in
+    its row of transposed weights. All places and dimensions count from 0.
     """
     sizes = chosen(architecture, tokens)
     token = (sizes["j"] * tokens + sizes["i"]) // architecture.H

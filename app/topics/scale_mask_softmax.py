@@ -74,8 +74,8 @@ def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
 def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Count]:
     """Yield the weights above 0 of the first token, token i, the last token and all tokens together.
 
-    A token attends to itself and those before it, in a window to the latest W of these; without a causal mask, each
-    attends to all N.
+    i counts from 1. A token attends to itself and those before it, in a window to the latest W of these; without a
+    causal mask, each attends to all N.
     """
     window, i = _window(architecture, tokens), Expression.symbol("i")
     if not architecture.causal:

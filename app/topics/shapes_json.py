@@ -73,9 +73,9 @@ def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Sha
 def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, Shape | None]:
     """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer represents all.
 
-    Those of an encoder-decoder are its decoder's, for M = `decoder_tokens`; of other models, for N = `tokens`. "logits"
-    are those of the model's task head, None if it has none. Parameters, token numbers and the last token's logits are
-    left out.
+    Those of an encoder-decoder are its decoder's, for M = `decoder_tokens`; of other models, for N = `tokens`. Neither
+    length is checked. "logits" is always there: those of the model's task head, None if that has none. Parameters,
+    token ids and the last token's logits are left out.
     """
     table, logits = whole_model_table(architecture), architecture.task_head.logits
     length = decoder_tokens if architecture.encoder_decoder else tokens

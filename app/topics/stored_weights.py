@@ -50,11 +50,12 @@ def fused_order(architecture: Architecture) -> FusedOrder:
 
 
 def chosen_head(architecture: Architecture) -> int:
-    """The number, from 0, of the query head that a sheet asks about; 0 only if no other can be chosen.
+    """The number, from 0, of the query head j that a sheet asks about; 0 only if no other can be chosen.
 
     If query heads share one of several key/value heads, it is the first that reads its key/value head, so that this is
-    j·G/H in symbols, too. Preferred are, in this order, a number that is no size of the model, one that is neither
-    j mod G nor has j mod G as its key/value head, and a head about a third of the way.
+    j·G/H in symbols, too. Preferred are, in this order, a number that is none of d, H, G, d_h and d_v; with such
+    sharing, one for which j mod G is neither j nor its key/value head; and one about a third of the way, the lower of
+    two that are as near.
     """
     heads, kv_heads = architecture.H, architecture.G
     share = heads // kv_heads if kv_heads > 1 else 1
@@ -114,8 +115,9 @@ def _starts(architecture: Architecture, kv: str) -> dict[str, tuple[Expression, 
     """Where the queries "q" of head j begin, and the keys "k" and values "v" that it reads: start, formula, made from.
 
     Starts are counted from 0 in the matrix that holds them: the fused one, in its order, or one for each. `kv` is the
-    key/value head in a formula, "" if it is head 0, the only one. The last is by the count "kv_head"; queries have it
-    only where each group of heads follows the other.
+    key/value head in a formula, "" if it is head 0, the only one. The last works out the start from the count
+    "kv_head"; queries have it only where a fused matrix has the queries, key and value of one group after those of
+    another, otherwise None.
     """
     order = fused_order(architecture)
     kv_head = _J * _G / _H if kv else ZERO
@@ -148,7 +150,7 @@ def _index(key: str, total: Expression, formula: str = "", made_from: FromParts 
 
 
 def _with_activations(table: TensorTable) -> TensorTable:
-    """The stored matrices with the activations that each meets: x · Wᵀ, or x · W in a Conv1D.
+    """The stored matrices with the activations that each meets, under the same key: x · Wᵀ, or x · W in a Conv1D.
 
     The output projection is multiplied by the context, any other matrix by the input; input and context come first, and
     each product follows its matrix. Counts are dropped.

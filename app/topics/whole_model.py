@@ -81,7 +81,11 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
-    """The table of the whole model, with the tensor of rotary angles as its last if RoPE rotates whole pairs."""
+    """The table of the whole model, if RoPE rotates an even number of dimensions with the rotary angles as its last
+    tensor.
+
+    Otherwise it is that of `whole_model_table`, unchanged.
+    """
     table = whole_model_table(architecture)
     if not rotates_pairs(architecture, tokens):
         return table
