@@ -185,8 +185,9 @@ class StorageBudget:
     def _take(self, key: str, part: float, share: float = 1) -> None:
         """Take the part `part`, of 1, of a key's budget, which is refilled steadily: from empty to full in an hour.
 
-        Raises BudgetSpentError, with the seconds until there is room, and takes nothing, if more than `share` of the
-        budget would then be taken.
+        Raises BudgetSpentError, and takes nothing, if more than `share` of the budget would then be taken; with the
+        seconds until there is room, cut to a whole number, plus 1. The newest MAX_REMEMBERED keys are remembered,
+        others are full.
         """
         with self._lock:
             taken, taken_at = self._taken.get(key, (0.0, self._clock()))
