@@ -211,7 +211,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
 
 
 def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int | None:
-    """Store plan and content in one transaction with an entry in the audit log, and return the revision's number.
+    """Store plan and content in one transaction with an entry in the audit log, also if neither differs, and return the
+    revision's number.
 
     The entry says whether there is a new revision. None, and nothing is stored, if somebody has changed or deleted the
     stored activity, so that it no longer equals `activity`.
@@ -271,8 +272,8 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    """The form's fields as single lines, and its worksheets with their models and tokens, in order; no worksheet's
-    existence is checked.
+    """The form's fields as single lines, "" for those not sent, and its worksheets with their models and tokens, in
+    order. Empty worksheet keys are dropped; that a worksheet exists is not checked.
 
     A per cent sign at the end of `follow_share` is cut off. With the `prefix` "shown.", they are the values that the
     form had when it was made, from its hidden fields.

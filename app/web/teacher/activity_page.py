@@ -50,7 +50,9 @@ class ActivityPage:
 
 @router.get("/activities/{activity_id:int}")
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; others are ignored."""
+    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; for anything else
+    there is none.
+    """
     page = _activity_page(request, services, access)
     notices = {
         "saved": _("Saved."),
