@@ -92,11 +92,11 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove from the roster the students whom the import named in the form's `import` added, and record how many in
-    the audit log, even if it is 0.
+    """Remove from the roster the students whom the import with the key in the form's `import` added, except those who
+    have joined, opened an activity or have work.
 
-    Those who have joined or have work stay. Records how many were removed, even 0, in the audit log, and redirects to
-    the roster, which says how many were removed and kept.
+    Records how many were removed, even 0, in the audit log, and redirects to the roster, which says how many were
+    removed and kept. For an unknown key, both are 0.
     """
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
@@ -106,7 +106,8 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names not on the roster and have done nothing.
+    """Remove the students who joined with the code under names not on the roster and have done nothing; having opened
+    an activity is nothing.
 
     The form's `newest` is the highest id that its page has counted: whoever joined later stays, and everybody stays if
     it is no number. Records how many were removed, even 0, in the audit log, and redirects to the roster, which says
