@@ -81,7 +81,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begin a request and its deadline. If another request began in the chunk that is being parsed, or before it,
+        """Begin a request and its deadline. If the chunk that is being parsed has bytes of an earlier request, too,
         none of the chunk's bytes count for this one.
         """
         if not self._is_first_of_chunk:  # where it begins in the chunk is not known

@@ -384,11 +384,12 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`.
+    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`; for the
+    key "" no work is read.
 
-    No work is read for the key "". 404, always with the sentence on how to join, for an id that no activity can have,
-    without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a round
-    trip to the database.
+    404, always with the sentence on how to join, for an id that no activity can have, without an enrolment in the
+    course, and for an activity that is still a draft. Closed activities and archived courses are let through. Reading
+    activity and work at once saves a round trip to the database.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID

@@ -420,7 +420,7 @@ def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen in `texts`: the course's, the teacher's, then the others by topic; no empty
-    groups.
+    groups. Topics and the worksheets of a group are in the order of `library`.
 
     The search in `state` looks at title, topic, default model and the group's heading. What it doesn't find stays in
     the list, marked as not found.
@@ -442,6 +442,7 @@ def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The exit tickets in groups: the library's (without a heading), the course's, the teacher's; no empty groups.
+    Tickets of a group are in the order of `offer`.
 
     The search looks at title and heading. What it doesn't find stays in the list, marked as not found; the chosen
     ticket always counts as found. Only the course's and the teacher's tickets have links.

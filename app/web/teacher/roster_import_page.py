@@ -45,9 +45,9 @@ class RosterImportPage:
 def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Show what an uploaded class list, or without one the pasted one, would add to the roster; nothing is stored.
 
-    The rows are listed as odd, new or known, in this order, with how many of each. The page's form adds the new ones,
-    and of the first MAX_ODD odd ones those that are ticked. 422 with the pasted list if it cannot be read or has more
-    than MAX_ROSTER_STUDENTS names.
+    The rows are listed as odd, new or known, in this order, with how many of each; rows that Canvas or Moodle added,
+    which are no students, are named apart. The page's form adds the new ones, and of the first MAX_ODD odd ones those
+    that are ticked. 422 with the pasted list if it cannot be read or has more than MAX_ROSTER_STUDENTS names.
     """
     try:
         rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
@@ -73,8 +73,8 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
     The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
     need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
-    many were added and how many were there already. 422 with the pasted list, and nobody is added, if a list cannot be
-    read or has more than MAX_ROSTER_STUDENTS names.
+    many were added and how many were there already; the second time in a list counts as that. 422 with the pasted list,
+    and nobody is added, if a list cannot be read or has more than MAX_ROSTER_STUDENTS names.
     """
     ticked = form.all("anyway")
     try:
