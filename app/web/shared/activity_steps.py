@@ -102,10 +102,10 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
     """When the activity closes for this student, extra time included, or what became of their work when it closed.
 
     The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open", also
-    before it opens. `late_until` is empty unless the state is "late", and auto-submitted sheets are listed only if the
-    state is "closed". A page asks again every _POLL_S, every _POLL_AT_THE_END_S less than _END before or after the end,
-    and never (0) in a preview. `is_update` says that the notice goes to a page that was opened before, which may hold
-    something unsaved.
+    before it opens. `late_until` is empty unless the state is "late", auto-submitted sheets are listed only if it is
+    "closed", and both are short texts (see `_short_time`), as `closes` is. A page asks again every _POLL_S, every
+    _POLL_AT_THE_END_S less than _END before or after `ends_at`, the end for everybody, and never (0) in a preview.
+    `is_update` says that the notice goes to a page that was opened before, which may hold something unsaved.
     """
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable

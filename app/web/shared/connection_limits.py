@@ -70,7 +70,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; then, if a request is unfinished and more than MAX_BESIDE_BODY of its bytes are no part of
-        its body, log a warning, answer 431 and close the connection.
+        its body, log a warning, answer 431 and close the connection, unless that is closing already.
         """
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
@@ -81,7 +81,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begin a request and its deadline; of a chunk that another request began, none of the bytes count for it."""
+        """Begin a request and its deadline. If the chunk that is being parsed has bytes of an earlier request, too,
+        none of the chunk's bytes count for this one.
+        """
         if not self._is_first_of_chunk:  # where it begins in the chunk is not known
             self._beside_body = 0
         self._is_first_of_chunk = self._is_between_requests = False

@@ -104,11 +104,13 @@ def note_request(scope: Scope) -> None:
 
 
 def current_page_request() -> PageRequest:
-    """The request for the page that is being rendered; outside a request, that of a visitor for the start page.
+    """The request for the page that is being rendered, with its path; outside a request, that of a visitor for the
+    start page, to whom practice is open.
 
     Somebody is a teacher if the request has a teacher's cookie, valid or not, or that of the demonstration (see
-    `is_in_demonstration`), and a student if it has a class cookie, valid or not. Practice is open to teachers, and to
-    everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is there and not "same-origin".
+    `is_in_demonstration`), and a student if it has a class cookie, valid or not; one may be both. Practice is open to
+    teachers, and to everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is there and
+    not "same-origin".
     """
     scope = _scope.get()
     if scope is None:

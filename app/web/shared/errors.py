@@ -80,8 +80,9 @@ def status_of(error: Exception) -> int:
 def register_exception_handlers(app: FastAPI) -> None:
     """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else.
 
-    The errors in STATUS have the status given there. An exception without a handler is a 500 whose sentence says
-    nothing about it. All handlers run on the event loop, so that errors are reported even while every thread is busy.
+    The errors in STATUS have the status given there, a HubError the one it carries. An exception without a handler is a
+    500 whose sentence says nothing about it; a client that disconnected gets an empty 400. All handlers run on the
+    event loop, so that errors are reported even while every thread is busy.
     """
     for kind in (*STATUS, HubError):
         app.exception_handler(kind)(_core_error)
@@ -118,10 +119,10 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
 
 
 def _came_from(request: Request) -> str:
-    """The path and query of the page that the Referer header names, which for a form is the page with the form.
+    """The path and query of the page that the Referer header names, quoted; for a form that is the page with the form.
 
     "" without the header, for another host (the port counts), and if the path is that of this request, whatever the
-    query.
+    query. A Referer unsafe to link to gives the list of courses (see `path_on_this_site`).
     """
     referer = urlsplit(request.headers.get("referer", ""))
     if referer.netloc != request.headers.get("host") or referer.path == request.url.path:
@@ -136,10 +137,10 @@ async def _core_error(request: Request, error: Exception) -> Response:
 
 async def _http_exception(request: Request, error: HTTPException) -> Response:
     """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one, and any
-    other status keeps what it has.
+    other status keeps its `detail`.
 
-    Instead, a GET that gets a 405, since only forms are sent to its address, is redirected to the page above (303),
-    except below /api/ and for htmx.
+    Instead, a GET that gets a 405, since only forms are sent to its address, is redirected (303) to the nearest page
+    above (see `page_above`), except below /api/ and for htmx.
     """
     path = request.url.path
     if error.status_code == 405 and request.method == "GET" and not (is_htmx(request) or path.startswith("/api/")):
@@ -223,11 +224,11 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
 
 
 def problem_in_words(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number", with the
-    limit if it has one: "must be at most 8". No full stop.
+    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number", with an
+    upper or lower limit if that is the problem: "must be at most 8". No full stop.
 
     `error` is one of the `errors()` of a ValidationError. The message of a validator's ValueError is used as it is, and
-    an error whose type has no sentence here keeps pydantic's.
+    an error whose type has no sentence here keeps pydantic's English one.
     """
     sentences = {
         "missing": _("is missing"),

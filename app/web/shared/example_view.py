@@ -62,10 +62,9 @@ def make_example_page(requested: ExampleRequest, form: FormReader | None = None)
     Rows that would tell an answer of the sheet are never given (see `rows_to_tell`). Of the others, "worked" gives all,
     "faded" the first half, rounded up, and "another" none; an unknown kind is "worked". The other rows are to be filled
     in, and only these are marked; what a form sends for a given row is ignored. A given row has its reason, with the
-    working only if every row may be told, since a working could hold an answer of the sheet. "worked" and "faded" are
-    in numbers, also for a sheet in symbols, whose answers would be the same on any other sheet; "another" is as the
-    sheet is. The seed is `clamped_number`; the link to the next example of the kind has the next seed, and 1 after
-    MAX_EXAMPLE_SEED.
+    working only if no row of the sheet would tell an answer. "another" is in numbers or symbols as the sheet is, the
+    other two always in numbers. The seed is `clamped_number`; the link to the next example has the next seed, and 1
+    after MAX_EXAMPLE_SEED.
     """
     variant = requested.variant
     known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")

@@ -153,7 +153,8 @@ class Pager:
 
 
 def cut_page(lines: Sequence[Line], page: str, length: int | None = None) -> tuple[tuple[Line, ...], Pager]:
-    """The lines of one page with at most `length` lines, and which page it is: that of `clamped_number` for `page`.
+    """The lines of one page with at most `length` lines, PAGE_LENGTH (100) by default, and which page it is: that of
+    `clamped_number` for `page`. Without lines that is page 0 of 0.
 
     Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
     """

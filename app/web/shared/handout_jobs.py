@@ -42,12 +42,12 @@ def start_handout(
     """Queue a handout, and return its job without waiting for it; the job has a note about letters that no font has.
 
     There is a sheet for each of `names`, or `options.sheets` without names. `back` is the address of the page that it
-    was started from. With `activity_sheet`, the id of an activity and the number of its sheet, the names are not
+    was started from. With `activity_sheet`, the id of an activity and the number of its sheet from 1, the names are not
     stored: `make_handout` looks up the students. `along` stores what belongs to the handout, in the same transaction.
-    Only `teacher` may see the job; if that is None, whoever has its random key. Raises HandoutError if a visitor
-    (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS, and PrinterBusyError if too many handouts wait, in all
-    (then without a sentence) or of this client, or if the client has queued too many within an hour; nothing is stored
-    then.
+    Only `teacher` may see the job; if that is None, whoever has its random key. Nothing is stored if it raises:
+    HandoutError if a visitor (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS; PrinterBusyError if too many
+    handouts wait, in all (then without a sentence) or of this client, or if the client has queued too many within an
+    hour; either also if the letters cannot be checked.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:

@@ -35,9 +35,9 @@ def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
     """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty; the models
     of a group are in the library's order.
 
-    It also has a sentence for each other model on why it is refused, in the library's order, and the chosen model if it
-    is one of these, else None. If the library has no such worksheet, all models are possible. `chosen` is the key of
-    the selected model, which may be a refused or an unknown one.
+    It also has the reasons why all other models are refused, one sentence each, in the library's order, `chosen` as
+    given, and the chosen model if that is refused, else None. If the library has no such worksheet, no model is
+    refused. `chosen` is the key of the selected model, known or not.
     """
     known = worksheet in library.worksheets
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}

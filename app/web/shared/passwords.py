@@ -87,7 +87,8 @@ class Passwords:
         Turns for one account from one network are SLOW_VERIFY_S apart, turns of one network NETWORK_PACE_S, and all
         others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser known
         to the account. Raises PasswordsBusyError at once if MAX_SLOW are waiting, or MAX_SLOW_OF_NETWORK from this
-        network, and after MAX_SLOW_WAIT_S if the turn would be later than that: asking again and again does not help.
+        network; if the turn would be later than MAX_SLOW_WAIT_S from now, raises it only after waiting that long, so
+        that asking again and again does not help.
         """
         with self._slow_lock:
             if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:

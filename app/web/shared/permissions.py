@@ -207,7 +207,7 @@ def editable_student(services: ServicesDep, access: EditableCourse, student_id: 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
     """An activity, drafts and archived courses included, for its course's instructors and assistants alike, with the
-    course, their role and the time; 404 for others, and if there is none.
+    course, the teacher, their role and the time; 404 for others, and if there is none.
 
     NotSignedInError comes first if nobody is signed in. Whether they may change it, the caller checks.
     """
@@ -301,10 +301,9 @@ def editable_material(access: ReadableMaterial) -> MaterialAccess:
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, even if somebody removed it in the meantime: its page then says so, since this function does
-    not.
+    """A material to save, also one that somebody removed in the meantime, which the returned access does not say.
 
-    404 if there is no such material, and 404, 409 and 403 as by `editable_material`.
+    404 if there never was such a material, and 404, 409 and 403 as by `editable_material`.
     """
     materials = services.store.materials
     material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
@@ -314,8 +313,8 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore; 404 if there is none, also for one that was not removed; 404 for others'
-    materials, 409 in an archived course and 403 for assistants as by `editable_material`.
+    """A material that was removed, to restore it; 404 for any other, also for one that is still there. 404 for others'
+    materials, 409 in an archived course and 403 for assistants, as by `editable_material`.
     """
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
@@ -385,11 +384,12 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`.
+    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`; for the
+    key "" no work is read.
 
-    No work is read for the key "". 404, always with the sentence on how to join, for an id that no activity can have,
-    without an enrolment in the course, and for an activity that is still a draft. Reading both at once saves a round
-    trip to the database.
+    404, always with the sentence on how to join, for an id that no activity can have, without an enrolment in the
+    course, and for an activity that is still a draft. Closed activities and archived courses are let through. Reading
+    activity and work at once saves a round trip to the database.
     """
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID

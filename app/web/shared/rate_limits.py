@@ -99,8 +99,8 @@ class RateLimits:
         self._lock = threading.Lock()
 
     def check(self, limit: Limit, key: str) -> None:
-        """Raise TooManyGuessesError, with the seconds until there is a whole token, rounded up, if less than one is
-        left. Takes none, so that the caller has to record a failure.
+        """Raise TooManyGuessesError if less than one token is left, with the seconds until there is a whole one, cut to
+        a whole number, plus 1. Takes none, so that the caller has to record a failure.
         """
         with self._lock:
             tokens = self._tokens_now(limit, key)
@@ -167,12 +167,12 @@ class StorageBudget:
     def charge_sheet(
         self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
     ) -> None:
-        """Charge the network for the bytes of a visitor's answers on a sheet: once the first time it is stored, and
-        once more, each time, if `again`.
+        """Charge the network for the size of a visitor's answers on a sheet (see `bytes_of`): once the first time it is
+        stored, and once more, each time, if `again`.
 
         A save replaces the one before and is free from the second on, however long; an attempt is one more row. Without
-        a visitor ("") every sheet counts as new. Raises BudgetSpentError if too little is left; the sheet then still
-        counts as not stored. Sheets are remembered in this process only, the newest ones.
+        a visitor ("") every sheet counts as new. Raises BudgetSpentError if too little is left; a new sheet then still
+        counts as not stored. The newest MAX_REMEMBERED sheets are remembered, in this process only.
         """
         with self._lock:
             is_new = (visitor, sheet_key) not in self._sheets or not visitor
@@ -185,8 +185,9 @@ class StorageBudget:
     def _take(self, key: str, part: float, share: float = 1) -> None:
         """Take the part `part`, of 1, of a key's budget, which is refilled steadily: from empty to full in an hour.
 
-        Raises BudgetSpentError, with the seconds until there is room, and takes nothing, if more than `share` of the
-        budget would then be taken.
+        Raises BudgetSpentError, and takes nothing, if more than `share` of the budget would then be taken; with the
+        seconds until there is room, cut to a whole number, plus 1. The newest MAX_REMEMBERED keys are remembered,
+        others are full.
         """
         with self._lock:
             taken, taken_at = self._taken.get(key, (0.0, self._clock()))

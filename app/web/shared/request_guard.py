@@ -134,8 +134,8 @@ class Guard:
             return 413 if received > most else 503 if self._bodies > MAX_BODIES else 0
 
         async def count_received() -> Message:
-            """The next message of the request, whose body is counted for this request and among all; if it has one,
-            raises _RefusedError with the status of `problem`, if there is one.
+            """The next message of the request. The bytes of its body are counted for this request and among all; if
+            there are any, and `problem` then gives a status, raises _RefusedError with it.
             """
             nonlocal received
             message = await receive()
@@ -168,7 +168,8 @@ def _is_too_long(scope: Scope) -> bool:
 
 
 def _without_escaped_cookies(scope: Scope) -> Scope:
-    """The request without cookies that contain a backslash, and with all others; the app sets none with one.
+    """The request without cookies that contain a backslash, and with all others; the app sets none with one. `scope`
+    itself is returned if there is none, else a copy.
 
     Python before 3.11.10 and 3.12.6 takes time that grows with the square of their number to read them.
     """

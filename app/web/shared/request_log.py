@@ -55,11 +55,12 @@ class RequestLog:
             self._note(scope, status, perf_counter() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count an answered request, if there are metrics, and log it: a 500 as an error, else a slow one as a warning.
+        """Count an answered request, if there are metrics, and log it once: a 500 as an error, else one that took at
+        least `slow_after_s` as a warning.
 
-        All others are logged only if `log_all` is set. The metrics also have the seconds by route; a save of a sheet
-        with a status below 300 is also counted as a save, in class or in practice, and a 500 as a failure of the kind
-        "bug".
+        All others are logged, as information, only if `log_all` is set. The metrics also have the seconds by route; a
+        save of a sheet with a status below 300 is also counted as a save, in class or in practice, and a 500 as a
+        failure of the kind "bug".
         """
         if kept := meters():
             route = route_of(scope)
@@ -84,10 +85,10 @@ def route_of(scope: Scope) -> str:
 
 
 def _line(scope: Scope, status: int, seconds: float) -> str:
-    """A request's line in the log: "POST /class/12/1/check 200 231 ms".
+    """A request's line in the log: "POST /class/12/1/check 200 1,231 ms"; the address is "-" if no route answered.
 
     Only numbers are filled into the route's path: codes, tokens and keys give access and remain placeholders, such as
-    "/links/{token}". The query is left out, and milliseconds are whole.
+    "/links/{token}". The query is left out, and milliseconds are rounded to whole ones.
     """
     values = scope.get("path_params") or {}
     numbers = {name: str(value) for name, value in values.items() if str(value).isdecimal()}

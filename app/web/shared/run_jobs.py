@@ -64,12 +64,12 @@ def queue_run(
 
 
 def run_queued_head(services: Services, task: Task) -> Result:
-    """Run the head of a queued run, and return what stores its result with the run; nothing is stored here.
+    """Run the head of a queued run, and return a function that stores its result with the run; nothing is stored here.
 
     For a run that the API queued, whose arguments have `tokens`, it returns the result as JSON (see `_run_asked`). If
     the run of a sheet was deleted meanwhile, nothing is run, and the result is empty bytes. If the head cannot be run,
-    raises JobFailedError, which has the sentence, the reason and what stores the sentence with the run. A result that
-    contradicts the answer key is logged as an error, and stored all the same.
+    raises JobFailedError, which has the sentence, the reason and a function that stores the sentence with the run. A
+    result that contradicts the answer key of the sheet is logged as an error, and stored all the same.
     """
     if "tokens" in task.arguments:
         return _run_asked(services, task)
@@ -120,11 +120,12 @@ def _run_asked(services: Services, task: Task) -> bytes:
 
 
 def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Architecture, int, dict[str, Any]]:
-    """The architecture and the number of tokens of a run of the API, and its other arguments.
+    """The architecture and the number of tokens of a run of the API, and its other arguments, without `model`, `config`
+    and `tokens`; `arguments` is not changed.
 
     The architecture is that of the model with the key `model`, in the library or imported; if that is None, it is read
     from `config`, the text of a config.json, which is ignored otherwise. Raises WorksheetError for an unknown model,
-    and ConfigError for a config, also a stored one, that cannot be used.
+    and ConfigError for a config, also a stored one, that cannot be used; that the text is JSON is not checked here.
     """
     options = dict(arguments)
     key, config, tokens = options.pop("model"), options.pop("config"), options.pop("tokens")

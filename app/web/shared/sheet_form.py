@@ -50,10 +50,12 @@ def _question_names(variant: Variant) -> tuple[str, ...]:
 
 
 def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
-    """The boxes and answers that are new in the tab, by name; None without the field `edits`, which the script sends.
+    """The boxes and answers that are new in the tab, by name, each with its tab and number; None without the field
+    `edits`, which the script sends.
 
     The field lists them as "box:tab:number", and is empty if nothing is new; of a name listed twice the last counts.
-    Left out: anything written otherwise, names of no box or question of the sheet, and numbers above MAX_NUMBER.
+    Left out: anything written otherwise, names of no box or question of the sheet, numbers above MAX_NUMBER, and what
+    comes after MAX_EDIT characters for each name of the sheet.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """
@@ -70,9 +72,9 @@ def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
 def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) -> str:
     """The stored draft as JSON for the script of the tab that sent `edits`.
 
-    `version` counts the saves, `answers` has the text of every box that was stored. `tab_versions` has the highest
-    number stored of each tab in `edits` (0 if none), and of no other tab: an edit with a higher number is not stored.
-    Before the first save there is only the version: '{"version":0}'.
+    `version` counts the saves, `answers` has the text of every box and open question that was stored. `tab_versions`
+    has the highest number stored of each tab in `edits` (0 if none), and of no other tab: an edit with a higher number
+    is not stored. Before the first save there is only the version: '{"version":0}'.
     """
     saved: dict[str, object] = {"version": stored.version if stored else 0}
     if stored:

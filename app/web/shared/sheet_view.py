@@ -298,8 +298,8 @@ def sheet_notes(
     In this order, each if there is one: the sentence that MANY unreadable boxes share, below the first of them; if
     `mismatch`, the first mismatch, unless the diagnosis or the hint is about one of its sides, below its first side
     that is not right, else below its right-hand side; the diagnosis, below the first box it explains that has not
-    changed since the check, and left out if all have; the hint, below the first box it points to, or else that the
-    diagnosis explains. What is about no box is below the first row.
+    changed since the check, and left out if there is none; the hint, below the first box it points to, else the first
+    that the diagnosis explains, else below the first row. Only the diagnosis heeds what has changed since the check.
     """
     if report is None:
         return ()

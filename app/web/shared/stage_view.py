@@ -240,7 +240,8 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
 
 
 def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
-    """Every parameter of the head, in the order of the run, with its place in the file's tensor, and its notes.
+    """Every parameter of the head, in the order of the run, with its place in the file's tensor, from the first to the
+    last index, both included and counted from 0, and its notes as sentences.
 
     The place is in entries of a tensor with fewer than two dimensions (a scalar has one), in columns if it is cut along
     a dimension after the first, else in rows. Words of a note without a sentence here are left out.

@@ -40,10 +40,10 @@ BUNDLES = {  # what is served as one file, in this order
 
 @cache
 def _contents() -> dict[str, bytes]:
-    """Every file below static/ as it is, by its path there ('css/page.css'), and every bundle, by its path, made of its
-    parts in their order, without comments, indents and empty lines.
+    """Every file below static/ as it is, parts of bundles included, by its path there ('css/page.css'), and every
+    bundle, by its path, made of its parts in their order, without comments, indents and empty lines.
 
-    All are read once and kept, so that no request has to wait for a thread.
+    All are read once and kept, so that no request has to wait for a thread; later changes of a file have no effect.
     """
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
     for bundle, parts in BUNDLES.items():

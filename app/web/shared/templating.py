@@ -69,7 +69,7 @@ class _Templates(FileSystemLoader):
 
 @cache
 def template_environment() -> Environment:
-    """The Jinja environment of every template, with url_for, static_url, translation and the filters below, made once.
+    """The Jinja environment of every template, with translation and the globals and filters below, made once.
 
     Text is escaped, a missing variable raises UndefinedError, and a template that changes is not read again. A message
     in {{ _("…") }} or {% trans %} may hold HTML; what is filled into its %(name)s is escaped.

@@ -35,7 +35,9 @@ def in_threads(
 
         @wraps(function)
         async def run(*, thread_services: Services, **values: Any) -> Any:
-            """Wait for a free thread of the kind, unless that is refused, and in it for the result."""
+            """Call the function with `values` in a thread of the kind, and return its result. While none is free, wait
+            for one, or with `busy` raise a 503 at once.
+            """
             threads = thread_services.threads[kind]
             if busy and threads.available_tokens < 1:
                 raise HTTPException(503, busy())

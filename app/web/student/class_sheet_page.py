@@ -94,9 +94,11 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
 def take_class_product(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Save the shape of a result that was worked out in an exhibit, as a form sends it, and go back to the sheet.
+    """Save the boxes that a form from an exhibit sends, which are the shape of a result worked out there, and redirect
+    (303) to the sheet.
 
-    409 unless the activity accepts work. Once no attempt is left, nothing is saved.
+    409 unless the activity accepts work, 404 if it has fewer sheets. Once no attempt is left, nothing is saved, and the
+    redirect is the same.
     """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     require_open(requested.access)

@@ -53,7 +53,8 @@ class TicketPage:
 
 
 def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with the questions and the activity's sheets, nothing typed; 404 without an exit ticket.
+    """The page with the questions, nothing typed, the activity's sheets, when it closes, and the next step; 404 without
+    an exit ticket.
 
     `ticket_in` says whether this student has handed one in; `form_id` is sent with the form, so that it counts once.
     """
@@ -68,9 +69,10 @@ def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_i
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """What a form holds for each question, by its key: the choices, or the text; an empty tuple if it was left blank.
+    """What a form holds for each question, by its key: the choices in the order sent, or one text; () if it was left
+    blank.
 
-    The choices are not checked.
+    Every question has its entry; the choices are not checked, and repetitions are kept.
     """
     typed = dict[str, tuple[str, ...]]()
     for question in ticket.questions:

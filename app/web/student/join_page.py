@@ -97,10 +97,11 @@ def show_join_form() -> Response:
 @router.post("/join")
 @in_threads("class")
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Redirect to the names of the activity with that code; an unknown code gets the form with a sentence (404).
+    """Redirect (303) to the form for the name in the activity with that code; an unknown code gets the form for the
+    code with a sentence (404).
 
-    Codes of drafts and of archived courses are unknown, too. An unknown code counts as a failure of the client's
-    network; after too many of these, further unknown codes get 429 instead, while a right one still works.
+    Codes of drafts and of archived courses, and an empty one, are unknown, too. An unknown code counts as a failure of
+    the client's network; after too many of these, further unknown codes get 429 instead, while a right one still works.
     """
     typed = form.single_line("code", MAX_CODE)
     joinable = _find_by_code(request, services.store, services.limits, typed)
@@ -127,10 +128,11 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
     """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text,
-    or if too many match.
+    or if too many match. A text is cut to MAX_NAME.
 
-    None, either, once the network has asked too often in this course; names can still be typed in full. An unknown code
-    leads to the form for the code (404) and counts as a failure of the network; after too many, 429.
+    None, either, once the network has asked too often in this course, where every request counts, whatever it finds;
+    names can still be typed in full. An unknown code leads to the form for the code (404) and counts as a failure of
+    the network; after too many, further unknown codes get 429.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -191,8 +193,8 @@ def join_activity(
 def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
     """The resume code that was issued to this browser's student a moment ago, while a cookie still holds it.
 
-    Without such a code, or if the browser is not enrolled in the course, a redirect to the activity. An unknown join
-    code leads to the form for the code (404).
+    Without such a code, or if the browser is not enrolled in the course, a redirect (303) to the activity. An unknown
+    join code gets the 404 or 429 of `show_name_form`.
     """
     joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
     if joinable is None:
@@ -217,8 +219,8 @@ def show_resume_form() -> Response:
 @router.post("/resume")
 @in_threads("class")
 def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep) -> Response:
-    """Enrol this browser as the student with that resume code, and redirect to the page of all its courses; sets the
-    cookies.
+    """Enrol this browser as the student with that resume code, and redirect (303) to the page of all its courses; sets
+    the visitor's cookie and CLASS_COOKIE.
 
     A browser without a visitor gets a new one. An unknown code gets the form with a sentence (422) and counts as a
     failure of the network; after too many, unknown codes get 429, while a right one still works.

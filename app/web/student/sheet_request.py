@@ -83,11 +83,11 @@ class ClassSheetRequest:
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; returns its outcome, and the request with the work as it is
-        then.
+        """Do an action with what was sent, and store it; returns its outcome, and a copy of the request with the work
+        as it is then.
 
-        The boxes then hold the outcome's answers or, after a save, those of the stored draft, which may have boxes from
-        another device. Only for a request with a form.
+        The copy's boxes hold the outcome's answers or, after a save, those of the stored draft, which may have boxes
+        from another device. Only for a request with a form.
         """
         assert self.sent is not None  # noqa: S101 - only a posted form leads here
         outcome, work = perform(action, self.variant, self.work, self.rules, self.sent)
@@ -119,9 +119,9 @@ def posted_class_sheet(
 def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
-    """The sheet with what a form has sent: the texts in its boxes, those of them that were edited, its request id,
-    whether the rules it promised differ from the present ones, whether to ask about empty boxes, and the scale of the
-    drawing.
+    """The sheet with what a form has sent: the texts of all its boxes and open questions, its edits (see `read_edits`),
+    its request id, whether the rules it promised differ from the present ones (False if it promised none), whether to
+    ask about empty boxes, and the scale of the drawing.
     """
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)

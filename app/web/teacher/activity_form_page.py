@@ -211,7 +211,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
 
 
 def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int | None:
-    """Store plan and content in one transaction with an entry in the audit log, and return the revision's number.
+    """Store plan and content in one transaction with an entry in the audit log, also if neither differs, and return the
+    revision's number.
 
     The entry says whether there is a new revision. None, and nothing is stored, if somebody has changed or deleted the
     stored activity, so that it no longer equals `activity`.
@@ -271,8 +272,8 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    """The form's fields as single lines, and its worksheets with their models and tokens, in order; no worksheet's
-    existence is checked.
+    """The form's fields as single lines, "" for those not sent, and its worksheets with their models and tokens, in
+    order. Empty worksheet keys are dropped; that a worksheet exists is not checked.
 
     A per cent sign at the end of `follow_share` is cut off. With the `prefix` "shown.", they are the values that the
     form had when it was made, from its hidden fields.
@@ -419,7 +420,7 @@ def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The worksheets that are not chosen in `texts`: the course's, the teacher's, then the others by topic; no empty
-    groups.
+    groups. Topics and the worksheets of a group are in the order of `library`.
 
     The search in `state` looks at title, topic, default model and the group's heading. What it doesn't find stays in
     the list, marked as not found.
@@ -441,6 +442,7 @@ def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
     """The exit tickets in groups: the library's (without a heading), the course's, the teacher's; no empty groups.
+    Tickets of a group are in the order of `offer`.
 
     The search looks at title and heading. What it doesn't find stays in the list, marked as not found; the chosen
     ticket always counts as found. Only the course's and the teacher's tickets have links.

@@ -50,7 +50,9 @@ class ActivityPage:
 
 @router.get("/activities/{activity_id:int}")
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; others are ignored."""
+    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; for anything else
+    there is none.
+    """
     page = _activity_page(request, services, access)
     notices = {
         "saved": _("Saved."),
@@ -66,7 +68,8 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
     The roster and who has extra time are there only if the teacher may edit. The courses to duplicate it to are those
     that the teacher may edit, the activity's first, then the newest; only instructors of this course get them.
     `telling` has the titles of worksheets whose boxes show which line is wrong (`gives_line_away`); it is empty if
-    students can check freely. The closing menu says how many students are working on a sheet.
+    students can check freely. It also has how many students came, and the closing menu how many have a draft without a
+    handed-in attempt.
     """
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
@@ -92,7 +95,8 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Set the activity to open, and go to its overview; students come in from its opening time on.
+    """Set the activity to open, whatever its state, and redirect to its overview; students come in from its opening
+    time on.
 
     It is recorded in the audit log. A draft is frozen again first, from the library and the materials of the course and
     the teacher as they are now; what no longer exists stays as it was frozen when the draft was saved. A closing time
@@ -114,12 +118,13 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Close the activity in `minutes`, in a few seconds if that is 0 or empty; until then it can be undone.
+    """Set the closing time to `minutes` from now, earlier or later than it was, or a few seconds (UNDO_TIME) if that is
+    0 or empty; until then, but at least for UNDO_TIME, it can be undone.
 
-    All work stays. An activity whose opening time has not come closes at once. Nothing changes for a draft, or an
-    activity that is closing, has closed, or closes in those few seconds anyway; otherwise it is recorded in the audit
-    log. 422, and nothing is closed, for what is no whole number up to MAX_MINUTES. Redirects as
-    `_back_to_where_it_was_pressed` does.
+    All work stays. An activity whose opening time has not come closes at once. Nothing changes for a draft, for an
+    activity that is closing or has closed, and with 0 minutes for one that closes in those few seconds anyway;
+    otherwise it is recorded in the audit log. 422, and nothing is closed, for what is no whole number up to
+    MAX_MINUTES. Redirects as `_back_to_where_it_was_pressed` does.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
@@ -136,8 +141,8 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Restore the times from before Close was pressed, and record it in the audit log; if it is too late, nothing
-    changes.
+    """Restore the times from before Close was pressed (several presses in quick succession are undone together), and
+    record it in the audit log; if it is too late, nothing changes.
 
     Redirects to the overview, which says if it was too late, or to the presenter view, which does not.
     """

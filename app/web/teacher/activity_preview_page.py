@@ -138,8 +138,9 @@ def press_in_preview(
 
     `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
     after the activity has closed; "open", which shows it as still open; or "fill", which fills it in by the form's
-    `misconception`, and checks it if a student could. 404 for anything else. A refused action gets the same answer as a
-    student's. The returned form carries all attempts so far; with "closed", without what closing auto-submitted.
+    `misconception`, and checks it if a student could. 404 for anything else, and if there is no such sheet. A refused
+    action gets the same answer as a student's. The returned form carries all attempts so far; with "closed", without
+    what closing auto-submitted.
     """
     requested = _posted(services, access, form, number)
     held = form.single_line("misconception")
@@ -176,7 +177,7 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """What a student sees after handing in; nothing is stored. 404 without an exit ticket.
+    """The ticket's page after handing in, as a student sees it; nothing is stored. 404 without an exit ticket.
 
     422 with the ticket as typed and a sentence on each of the `ticket_problems`: required answers or enough optional
     ones are missing, nothing is answered, or a choice cannot be made.

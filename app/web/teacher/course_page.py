@@ -129,10 +129,10 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff, record it in the audit log, and go back to the course.
+    """Take a teacher off the staff, record it in the audit log, and redirect to the course.
 
     Teachers who remove themselves go to their list of courses instead. 404 for somebody who is not on the staff, 409
-    with the page for the last instructor, who stays.
+    with the page, and nobody is removed, for the last instructor.
     """
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
@@ -167,8 +167,8 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
 
 
 def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
-    """How many students these are, the names of the first NAMES_SHOWN, how many more there are, and the highest id;
-    None for no students.
+    """How many students these are, the names of the first NAMES_SHOWN in their order, how many more there are, and the
+    highest id of all; None for no students.
     """
     if not students:
         return None

@@ -124,8 +124,9 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
 def _paper_import(services: Services, access: permissions.ActivityAccess, form: FormReader) -> PaperImport:
     """The import that a form asks for: its worksheet, its code, and the students picked for lines that were unclear.
 
-    `sheet` counts from 1; the nearest number that exists is used, 0 if the activity has no sheets. The repeated fields
-    "label" and "who" are paired in order, so that a label may have several ids of students, which are not checked here.
+    `sheet` counts from 1; the nearest number that exists is used, 1 for other text, and 0 if the activity has no
+    sheets. The repeated fields "label" and "who" are paired in order, so that a label may have several ids of students,
+    which are not checked here; a field without a partner is ignored.
     """
     chosen = dict[str, list[str]]()
     for label, student_id in zip(form.all("label"), form.all("who"), strict=False):

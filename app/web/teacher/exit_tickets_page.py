@@ -233,7 +233,8 @@ def _question_view(
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
     """How many anonymous tickets are shown if that is fewer than MIN_MIXED; 0 if there are that many, or none.
 
-    Shown are the tickets handed in, less those of students named in `answers`, and less those that wait or are locked.
+    Shown are the tickets handed in, less one for each student named in `answers`, and less those that wait or are
+    locked.
     """
     if not held.others_shown:
         return 0

@@ -81,11 +81,11 @@ def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> R
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
     """Send one file about the course as it is now, a CSV file or the ZIP of everything; the audit log gets its
-    `file_name`.
+    `file_name`, before the file is made.
 
     With the id of an `activity` of the course, the file is about that one alone, which the log does not say. The
     download is named after the course, and the activity if given. 404 for any other `activity`, and for a name that is
-    neither in CSV_FILES nor ZIP_FILE.
+    neither in CSV_FILES nor ZIP_FILE; neither is logged.
     """
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)

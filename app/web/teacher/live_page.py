@@ -133,7 +133,8 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
 def _listed(
     words: MisconceptionWords, view: LiveView, sheet: SheetSnapshot | None, students: Sequence[Student]
 ) -> tuple[StudentProgress, ...]:
-    """The lines of the students whom the view includes, in their order, or most right rows first if `sort` is "rows".
+    """The lines of those students whom the view includes, in the order given, or with the most right rows first if
+    `sort` is "rows"; equal ones keep that order.
 
     Without a sheet, everybody is listed, with an empty progress.
     """

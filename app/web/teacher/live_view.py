@@ -66,10 +66,10 @@ class ClassPage:
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
     """The class as it is now, usually about a second old at most, with sheet `number`, from 1: its misconceptions, each
-    with how many students have it and their percentage of those who have begun the sheet, and what is explained to the
-    class.
+    with how many students have it and their percentage, with two decimals, of those who have begun the sheet, and what
+    is explained to the class.
 
-    For a number that the activity doesn't have, such as 0, there is no sheet and no misconceptions.
+    For a number that the activity doesn't have, such as 0, there is no sheet and no misconceptions, but all else.
     """
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase

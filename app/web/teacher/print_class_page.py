@@ -48,7 +48,9 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """The form for sheet 1, with the activity's course, day and frozen exit ticket already filled in."""
+    """The form for sheet 1, with the activity's course, cut to a printable length, its day ("" if it has none) and its
+    frozen exit ticket, or none, already filled in.
+    """
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
         course=access.course.title[:MAX_PRINTED_LINE_LENGTH],
@@ -64,12 +66,13 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:
-    """Queue a handout that only this teacher may see, record it in the audit log, and go to its page.
+    """Queue a handout that only this teacher may see, record it in the audit log, and redirect to its page.
 
     It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
     worksheet's numbers. Of the form, `sheet` is the worksheet, "1" if empty, and only CLASS_OPTIONS are read, the
     defaults for empty ones. The exit ticket on the back is anonymous if the activity's are. A HandoutError, also for a
-    worksheet that the activity lacks, gives the form again with its sentence and status.
+    worksheet that the activity lacks, gives the form again with its sentence and status; a PrinterBusyError is not
+    caught.
     """
     number = sent.single_line("sheet", 9) or "1"
     form = HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})

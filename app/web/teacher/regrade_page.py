@@ -79,7 +79,7 @@ def show_regrade(
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Regrade by the form's `by`, as in `show_regrade`, if that makes exactly the changes whose fingerprint is in the
-    form's `changes`.
+    form's `changes`, and record it in the audit log; a regrade without changes is not recorded.
 
     Then it redirects to the page, which says how many attempts have other marks. If it would now change something else,
     nothing changes: 409 with the page as it is now.

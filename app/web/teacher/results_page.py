@@ -188,8 +188,9 @@ def show_written_answers(
     """A page of the last answers to the open question with key `question` on sheet `sheet`, from 1, by the students'
     names.
 
-    If there is no such question, the activity's first one is shown; if it has none, no answers. Students who took part
-    but have no answer, or have emptied it again, are left out. Times are in the course's time zone.
+    If there is no such question, the activity's first one is shown, and if it has none, no answers. Students who took
+    part but have no answer, or have emptied it again, are left out, but count among the participants. Times are in the
+    course's time zone.
     """
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
@@ -225,7 +226,7 @@ def _question_lines(
 
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
     """The students, who come by name, in the wanted order: by name, the last attempt's score, or the number of
-    attempts, the highest first if `descending`.
+    attempts, from the lowest, or the highest first if `descending`.
 
     Those without an attempt come last either way. Students with an equal score or number keep the order by name.
     Without a sheet, the order is always by name; by name, `descending` means the last name first.
@@ -275,11 +276,11 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
-    """Every row of the sheet, in order, with its statistics, discrimination, and most common wrong answer at the first
-    attempt, if any.
+    """Every row of the sheet, in order, with its statistics, its discrimination as text with two decimals ("" for
+    None), and the most common wrong answer at the first attempt, None without one.
 
-    `percent_at_first` is the whole percentage of the students who attempted the sheet that had the row right at the
-    first attempt.
+    `percent_at_first` is the percentage, rounded to a whole one, of the students who attempted the sheet that had the
+    row right at the first attempt.
     """
     wrong = common_wrong_answers(services.store, activity, sheet)
     symbols = frozenset(map(sheet.variant.notation.symbol, sheet.variant.sizes))

@@ -45,9 +45,9 @@ class RosterImportPage:
 def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Show what an uploaded class list, or without one the pasted one, would add to the roster; nothing is stored.
 
-    The rows are listed as odd, new or known, in this order, with how many of each. The page's form adds the new ones,
-    and of the first MAX_ODD odd ones those that are ticked. 422 with the pasted list if it cannot be read or has more
-    than MAX_ROSTER_STUDENTS names.
+    The rows are listed as odd, new or known, in this order, with how many of each; rows that Canvas or Moodle added,
+    which are no students, are named apart. The page's form adds the new ones, and of the first MAX_ODD odd ones those
+    that are ticked. 422 with the pasted list if it cannot be read or has more than MAX_ROSTER_STUDENTS names.
     """
     try:
         rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
@@ -73,8 +73,8 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
     The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
     need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
-    many were added and how many were there already. 422 with the pasted list, and nobody is added, if a list cannot be
-    read or has more than MAX_ROSTER_STUDENTS names.
+    many were added and how many were there already; the second time in a list counts as that. 422 with the pasted list,
+    and nobody is added, if a list cannot be read or has more than MAX_ROSTER_STUDENTS names.
     """
     ticked = form.all("anyway")
     try:
@@ -93,11 +93,11 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove from the roster the students whom the import named in the form's `import` added, except those who have
-    joined or have work.
+    """Remove from the roster the students whom the import with the key in the form's `import` added, except those who
+    have joined, opened an activity or have work.
 
     The audit log has how many were removed, even 0, unless nobody counts as added by that import, such as the second
-    time. Redirects to the roster, which says how many were removed and kept.
+    time. Redirects to the roster, which says how many were removed and kept; for an unknown key, both are 0.
     """
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
@@ -108,7 +108,8 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names not on the roster and have done nothing.
+    """Remove the students who joined with the code under names not on the roster and have done nothing; having opened
+    an activity is nothing.
 
     The form's `newest` is the highest id that its page has counted: whoever joined later stays, and everybody stays if
     it is no number. Records how many were removed, even 0, in the audit log, and redirects to the roster, which says

@@ -103,10 +103,11 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
 def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Merge the student, with all their work, into another one of the course, and go to the roster.
+    """Merge the student, with all their work, into another one of the course, and redirect to the roster; the student
+    is then deleted.
 
-    Records it in the audit log. The form's `into` is the id of the one who stays; 404 for no other student of the
-    course, or if either is gone by now.
+    Records it in the audit log, for the one who stays, with the id of the other. The form's `into` is the id of the one
+    who stays; 404 for no other student of the course, or if either is gone by now.
     """
     into = _other_student(store, access, form.raw("into"))
     if into is None:

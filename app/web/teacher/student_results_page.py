@@ -93,7 +93,8 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
 
     The form's `action` "change" sets `points`, "undo" restores the points as earned, and anything else excuses the
     student. 404 for a draft or an activity without worksheets. 422 with the form as typed if `reason` is empty, except
-    for "undo", or if `points` are to be set and are no number from 0 to 9999.
+    for "undo", which ignores it, or if `points` are to be set and are no number from 0 to 9999 with at most two
+    decimals. It is recorded in the audit log, unless there was nothing to undo.
     """
     if not _is_graded(access.at.activity):
         raise HTTPException(404)
@@ -184,7 +185,9 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 def _gradebook_column(
     store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    """The activity's column in the gradebook for this student alone; `points` are the most that each sheet gives."""
+    """The activity's column in the gradebook with the scores and changed points of this student alone; `points` are the
+    most that each sheet gives.
+    """
     scores = store.grades.last_scores([activity.id], access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)

@@ -93,13 +93,13 @@ class SummaryPage:
 
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
-    """The misconceptions that last attempts still show, the hardest rows, choices and starred texts of exit tickets,
-    and open questions.
+    """The misconceptions that last attempts still show, the hardest rows, how often choices were made on the newest
+    exit ticket, starred texts of exit tickets, and open questions.
 
-    Only the first MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN and MAX_SENTENCES_SHOWN of these are
-    shown, but all open questions; starred texts that are hidden are left out. Any text in `answers` adds what students
-    wrote to the open questions. If the activity has closed, its waiting anonymous tickets are mixed first, unless they
-    are too few.
+    At most MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN (questions) and MAX_SENTENCES_SHOWN of these are
+    shown, with how many more starred texts there are, but all open questions; starred texts that are hidden are left
+    out. Any text in `answers` adds what students wrote to the open questions. If the activity has closed, its waiting
+    anonymous tickets are mixed first, unless they are too few.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
