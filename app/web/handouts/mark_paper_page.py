@@ -42,7 +42,7 @@ class MarkPaperPage:
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """The form for a code or, for a code that opens a sheet, the form for the lines of papers.
+    """The form for a code, if `code` is blank; for a code that opens a sheet, the form for the lines of papers.
 
     404 with the form for the code, the code itself, cut to MAX_SHOWN_CODE_LENGTH, and a sentence if it opens none.
     """
