@@ -236,10 +236,10 @@ def _age(since: datetime | None, at: datetime) -> str:
 
 
 def _duration(length: timedelta, *, exact: bool = True) -> str:
-    """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 10 min".
+    """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 07 min".
 
-    It has tenths of a second below ten seconds, is rounded to whole seconds from there on, and drops the seconds from
-    an hour on. Without `exact`, there are no tenths, and the seconds are dropped from ten minutes on: "12 min". A
+    It has tenths of a second below ten seconds, is rounded to the nearest second from there on, and drops the seconds
+    from an hour on. Without `exact`, there are no tenths, and the seconds are dropped from ten minutes on: "12 min". A
     negative length counts as none: "0.0 s", or "0 s" without `exact`.
     """
     seconds = max(0.0, length.total_seconds())
