@@ -388,7 +388,8 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
 
 @router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
-    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
+    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored. Raises AnswersError for a name
+    that is no box of the sheet, and what `_requested_variant` raises.
 
     The report has a `hint` of the level that the request asks for, and no such field if it asks for none; the hint is
     null if nothing is left to put right, nothing could be read, or the worksheet gives no hints. It has `opened`, the

@@ -404,7 +404,7 @@ def _sheet_page(
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     """The link to the worksheet that follows on the way through the levels of practice, with its default model and
-    tokens; after the last one, to practice itself.
+    tokens: after the last one, to practice itself; after one of no level, to the first.
 
     After a sheet in steps it is the whole head (FIRST_WORKSHEET), of the same model with as many tokens. A part of a
     worksheet counts as the whole one.
