@@ -56,7 +56,7 @@ def in_language(language: str, work: Callable[..., T], *arguments: Any, **option
     """Call `work` while a language is spoken, and return its result; afterwards, also if it raises, the one before is
     spoken again.
 
-    For work of a request that another process does. A language without translations speaks English.
+    For work of a request that another process does. In a language that has no translations, everything is in English.
     """
     token = _language.set(language)
     try:

@@ -45,8 +45,8 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
 @router.post("/sign-in")
 async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Check e-mail and password, start a session, and redirect (303) to the form's `next` if that is a path on this
-    site, else to the courses; 422 with the form if they are wrong. The audit log records every session, and wrong ones
-    once within REFUSALS_NOTED_EVERY.
+    site, else to the courses; 422 with the form if they are wrong. The audit log records every session, and one refusal
+    at most within REFUSALS_NOTED_EVERY.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
     account. After too many failures (see `_counted_as`), the right password still works, but only after waiting for a
