@@ -68,8 +68,8 @@ def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
 
 @router.get("/sheet/another")
 def show_another(requested: ExampleRequestDep) -> Response:
-    """Redirect (303) to a random sheet that asks the same rows as this one with other numbers, to be practised like any
-    other.
+    """Redirect (303) to a random sheet that asks the rows of this one, as far as its model has them, with other
+    numbers, to be practised like any other.
 
     The model may be another one of the library, the imported ones excluded. 404 if none of these models gives such a
     sheet, and always for a sheet about a program with a bug.
