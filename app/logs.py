@@ -53,7 +53,8 @@ def trace_of(error: BaseException) -> str:
     """The traceback of an exception, ending in its class and the `_facts` about it in place of its message.
 
     Above it, in the same form, are the exception that led to it (its cause, or else the one being handled when it was
-    raised, unless that is suppressed), then the members of an exception group. No message of any of them is shown.
+    raised, unless that is suppressed), then the members of an exception group. No message or note of any of them is
+    shown.
     """
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     before = f"{trace_of(cause)}\n\nwhich led to\n\n" if cause else ""
@@ -65,8 +66,9 @@ def trace_of(error: BaseException) -> str:
 
 
 def _facts(error: BaseException) -> str:
-    """What an error says without values, as ": A; B", or "" if nothing: SQLite's or PostgreSQL's code, the name of the
-    constraint, the SQL statement with placeholders, and the system's message (`strerror`), each if the error has it.
+    """What an error says without values, as ": A; B", or "" if nothing: SQLite's name of the error or PostgreSQL's
+    SQLSTATE, the name of the constraint, the SQL statement with placeholders, and the system's message (`strerror`),
+    each if the error itself, not one that it wraps, has it.
     """
     diagnosis = getattr(error, "diag", None)
     facts = (

@@ -58,8 +58,9 @@ def create_app(
 
     A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets, in every language
     that pages have (a `library` that is given is the English one, and the only one), the exit tickets, and a runner and
-    a printer with child processes of their own. `clock` tells the time by which activities open and close, sessions end
-    and rows expire; `closing_interval_s` is how often the app looks for activities that have ended.
+    a printer with child processes of their own. Mail is sent only if `settings` has both `smtp` and `address`. `clock`
+    tells the time by which activities open and close, sessions end and rows expire; `closing_interval_s` is how often
+    the app looks for activities that have ended.
 
     Opens the database, and migrates it if need be; threads start with the app, in its lifespan, which closes everything
     at the end. Raises WorksheetError for a worksheet that cannot be read, pydantic's ValidationError for a bad setting
@@ -100,8 +101,8 @@ def create_app(
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         """Start what works in the background: closing of activities, housekeeping, jobs, and measuring of queues.
 
-        Also sets this process's thread switch interval to SWITCH_INTERVAL_S. At the end, close every service, the store
-        last.
+        Also sets this process's thread switch interval to SWITCH_INTERVAL_S, which stays. At the end, close these and
+        all other services, also those that were given, the store last.
         """
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
@@ -169,10 +170,11 @@ def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
 
 
 def find_routers() -> list[APIRouter]:
-    """The router of every module of app/web that has one, so that a page is registered by being there.
+    """The `router` of every module of app/web, at any depth, that has one, so that a page is registered by being there;
+    all modules are imported.
 
-    Those of students come first, since a class sends the most requests, and a request is compared with one route after
-    another; otherwise they are in the order of the modules' names. No address matches routes of two modules.
+    Those of app/web/student come first, since a class sends the most requests, and a request is compared with one route
+    after another; otherwise they are in the order of the modules' full names. No address matches routes of two modules.
     """
     names = sorted(
         (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),

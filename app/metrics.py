@@ -45,8 +45,8 @@ _meters: Meters | None = None
 def switch_on(folder: Path) -> None:
     """Keep numbers in this process and, by an environment variable, in those that it starts from now on.
 
-    They are in files in `folder`, which is created if missing and emptied, so that numbers start from 0. Raises OSError
-    if it cannot be made.
+    They are in files in `folder`, which is created if missing, for its owner only, and emptied, so that numbers start
+    from 0; a file that cannot be deleted stays, without an error. Raises OSError if the folder cannot be made.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a file system of its own can be emptied, but not removed
@@ -91,8 +91,8 @@ def timed_job(kind: str) -> Iterator[None]:
 def serve_metrics(address: str) -> None:
     """Serve the numbers of all processes at an address such as "127.0.0.1:9100" or "[::1]:9100", from a thread.
 
-    `switch_on` must have been called. Raises OSError if the port is taken, ValueError for an address without a port
-    number. Queue lengths of processes that have ended are left out.
+    `switch_on` must have been called, or KeyError is raised. Raises OSError if the port is taken, ValueError for an
+    address without a port number. Of processes that have ended, queue lengths are left out, and counts and times kept.
     """
     import psutil
     from prometheus_client import CollectorRegistry, start_http_server
@@ -104,7 +104,9 @@ def serve_metrics(address: str) -> None:
         """The numbers of all processes, without the queues of workers that have ended."""
 
         def collect(self) -> Any:
-            """Delete the files of queue lengths of processes that are gone, then add up all that is left."""
+            """Delete the files of queue lengths of processes that are gone, then return the metrics in all other files,
+            added up; counts and times of processes that are gone are among them.
+            """
             for path in folder.glob("gauge_live*_*.db"):
                 if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
                     path.unlink(missing_ok=True)

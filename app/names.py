@@ -54,9 +54,9 @@ def _is_mark(char: str) -> bool:
 def clean_line(text: str, longest: int | None = None) -> str:
     """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen.
 
-    Each run of white space becomes one space. Characters that cannot be printed or seen are dropped, but for the
-    JOINERS inside a word. What is longer than `longest` characters is cut; of a text several times as long, only the
-    beginning is looked at.
+    Each run of white space becomes one space, or nothing at the ends. Characters that cannot be printed or seen are
+    dropped, but for the JOINERS inside a word, and so are combining marks after MAX_MARKS in a row. The result is cut
+    to `longest` characters, unless that is None, and only the first LOOKED_AT times as many of `text` are looked at.
     """
     if longest is not None:
         text = text[: LOOKED_AT * longest]

@@ -29,8 +29,8 @@ def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
     """The secret in `named_file`, or if that is "", in SECRET_FILE of the data folder.
 
     In the data folder, the first process to ask for it makes it, of random bytes; processes that start at the same time
-    all get the same one. A `named_file` that is missing is not made. Raises SecretFileError, with the path, for a file
-    that has not SECRET_BYTES bytes, and OSError if file or folder cannot be read or written.
+    all get the same one. A `named_file` is never made: it raises OSError if it is missing, as does a file or folder
+    that cannot be read or written. Raises SecretFileError, with the path, for a file that has not SECRET_BYTES bytes.
     """
     path = Path(named_file) if named_file else folder / SECRET_FILE
     if not named_file and not path.exists():
@@ -101,9 +101,8 @@ class SecretKey:
         return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
 
     def unseal(self, sealed: str) -> Any:
-        """The value that was sealed; raises UnsealError for one sealed with another key, and for a damaged one.
-
-        Another key shows by the mark before the dot.
+        """The value that was sealed; raises UnsealError for one sealed with another key, which has another mark before
+        the dot, and for any other text that `seal` has not made.
         """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -144,7 +144,8 @@ class Settings(BaseSettings):
     def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
         """Refuse `runners` without PostgreSQL: an SQLite file is for the processes of one machine, which do the jobs.
 
-        `database_url` must not be empty or one of SQLite.
+        If it is true, `database_url` must not be empty, refused by its own check, or one of SQLite; false is always
+        accepted.
         """
         url = others.data.get("database_url", "")
         if runners and (not url or url.startswith("sqlite")):
@@ -165,7 +166,8 @@ class Settings(BaseSettings):
         """Accept IP addresses and networks, separated by commas; refuse names, "" and "*", which would let every client
         say who it is.
 
-        The text is returned as it was typed.
+        Spaces around them and a network with host bits, such as 10.0.0.7/24, are accepted. The text is returned as it
+        was typed. Raises ValueError, which names the first that is refused.
         """
         for proxy in proxies.split(","):
             try:
@@ -242,7 +244,8 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _check_database(cls, url: str) -> str:
-        """Accept "", URLs of PostgreSQL, and URLs of SQLite that name a file, since one in memory keeps nothing.
+        """Accept "", URLs of PostgreSQL, and URLs of SQLite that name a file, since one in memory keeps nothing; raise
+        ValueError for any other.
 
         The schemes are postgres, postgresql, postgresql+psycopg and sqlite. The URL is returned as it was typed;
         nothing is opened.
@@ -275,9 +278,10 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """The URL of the database as SQLAlchemy takes it, with psycopg as the driver of PostgreSQL.
+        """The URL of the database as SQLAlchemy takes it: `database_url`, with postgres:// and postgresql:// replaced
+        by postgresql+psycopg://.
 
-        Without `database_url` it is an SQLite file in `data_dir`.
+        If that is "", it is the SQLite file attention-shapes.sqlite3 in `data_dir`.
         """
         if not self.database_url:
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"

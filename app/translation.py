@@ -53,9 +53,10 @@ def speak(language: str) -> None:
 
 
 def in_language(language: str, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """Call `work` while a language is spoken, and return its result; afterwards the one before is spoken again.
+    """Call `work` while a language is spoken, and return its result; afterwards, also if it raises, the one before is
+    spoken again.
 
-    For work of a request that another process does.
+    For work of a request that another process does. In a language that has no translations, everything is in English.
     """
     token = _language.set(language)
     try:
@@ -65,10 +66,11 @@ def in_language(language: str, work: Callable[..., T], *arguments: Any, **option
 
 
 def preferred_language(accepted: str) -> str:
-    """The language that a header Accept-Language prefers of those there are; English where it names none of them.
+    """The language that a header Accept-Language prefers of those there are; English where it names none of them, even
+    if it refuses English.
 
     The highest weight wins (q, 1 where it is missing), of equal ones the first in the header. A language with q=0 is
-    refused. Regions are ignored: "de-CH" asks for "de", and the first mention of a language counts.
+    refused. Regions, case and "*" are ignored: "de-CH" asks for "de", and the first mention of a language counts.
 
     preferred_language("fr, de-CH;q=0.9, en;q=0.8")    # "de" where there are English and German
     """

@@ -63,11 +63,12 @@ def follow_account_link(
 ) -> Response:
     """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in.
 
-    A teacher who is signed in accepts an invitation with that account, types nothing, and keeps the session; anybody
-    else types a password, a name unless the link resets a password, and an e-mail address if the link has none.
-    Redirects (303) to the course of an invitation, else to the courses. 422 with the form for what cannot be used,
-    which leaves the link usable; 404 for a link that is used up, too old or unknown, even if it was used up by another
-    request meanwhile. The audit log records a password that a reset link has set.
+    A teacher who is signed in accepts an invitation with that account, whatever address it was sent to, types nothing,
+    and keeps the session. Otherwise, one types a password, a name unless the link resets a password, and an e-mail
+    address if the link has none. Redirects (303) to the course of an invitation, else to the courses. 422 with the form
+    for what cannot be used, which leaves the link usable, as PasswordsBusyError does; 404 for a link that is used up,
+    too old or unknown, even if it was used up by another request meanwhile. The audit log records a password that a
+    reset link has set, and the new session.
     """
     store, link = services.store, _find_link(services, token)
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")

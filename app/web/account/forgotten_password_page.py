@@ -87,8 +87,9 @@ def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
     """Mail a link for a new password to the teacher with that e-mail address, and record it in the audit log as done by
     "nobody". The link is `public_url` with the path of the page for its token; it works once and for an hour.
 
-    Nothing happens without such a teacher, or after too many links in the last hour. If sending fails, the link is
-    deleted, the failure logged and recorded in the audit log, and nothing raised.
+    Nothing happens, in silence, without such a teacher, or if MAX_MAILED_LINKS reset links of theirs, used or not,
+    expire within the hour. If sending raises MailError, the link is deleted, the failure logged and recorded in the
+    audit log, and nothing raised.
     """
     teacher = store.people.find_teacher(email)
     token = store.people.add_mailed_link(teacher) if teacher else None

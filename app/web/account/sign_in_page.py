@@ -45,7 +45,8 @@ def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A0
 @router.post("/sign-in")
 async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Check e-mail and password, start a session, and redirect (303) to the form's `next` if that is a path on this
-    site, else to the courses; 422 with the form if they are wrong. The audit log records both.
+    site, else to the courses; 422 with the form if they are wrong. The audit log records every session, and one refusal
+    at most within REFUSALS_NOTED_EVERY.
 
     An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
     account. After too many failures (see `_counted_as`), the right password still works, but only after waiting for a
@@ -66,11 +67,12 @@ def _verify_and_sign_in(
     guesses: tuple[tuple[Limit, str], ...],
     refusal: TooManyGuessesError | None,
 ) -> Response:
-    """Verify the password, start a session and redirect to the form's `next`, also if there is a `refusal`.
+    """Verify the password, start a session and redirect (303) to the form's `next`, also if there is a `refusal`.
 
-    A wrong password, an unknown address or one with wrong syntax takes a token from every bucket of `guesses`. The
-    audit log then gets an entry that names nobody, unless it got one within REFUSALS_NOTED_EVERY. Last, `refusal` is
-    raised or, if that is None, the response is the form with the address as typed (422).
+    A wrong password, an unknown address or one with wrong syntax takes a token from every bucket of `guesses`; a right
+    one gives none back. The audit log then gets an entry that names nobody, unless it got one within
+    REFUSALS_NOTED_EVERY, whoever that was for. Last, `refusal` is raised or, if that is None, the response is the form
+    with the address as typed (422). Raises PasswordsBusyError.
     """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None

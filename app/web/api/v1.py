@@ -300,10 +300,11 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 @in_threads("hub")
 def import_model(request: Request, services: ServicesDep, body: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; return the model's entry, the sources of its sizes and
-    the notes on its config. The same config always gets the same key.
+    the notes on its config. The same config with the same `name` always gets the same key.
 
-    429 if the network has stored too much within the hour; requests that fail count, too. 422 if both are given, or
-    neither, and for a config that cannot be read; a status and a sentence of their own where the Hub gives none.
+    First of all, 429 if the network has stored too much within the hour; requests that fail later count, too. 422 if
+    both are given, or neither, and for a config that cannot be read; if none can be fetched from the Hub, HubError,
+    which has its own status.
     """
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
@@ -336,7 +337,9 @@ def show_shapes(
 
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
-    """Every worksheet of the library, in its order, each with its default model (the key) and number of tokens."""
+    """Every worksheet of the library, in its order: key, title, topic, default model (its key) and default number of
+    tokens.
+    """
     variants = {key: services.library.variant(key) for key in services.library.worksheets}
     return [
         WorksheetEntry(key=key, title=each.title, model=each.model.key, topic=each.worksheet.topic, tokens=each.tokens)
@@ -366,7 +369,7 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
-    """Every misconception that sheets are diagnosed by, with its topics and its first hint.
+    """Every misconception that sheets are diagnosed by: its key, its topics and its first hint (`nudge`).
 
     First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet. A key
     that comes again adds its worksheet's topic, unless it is there, to the first entry with the key, whose hint stays.
@@ -385,7 +388,8 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
 
 @router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
-    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
+    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored. Raises AnswersError for a name
+    that is no box of the sheet, and what `_requested_variant` raises.
 
     The report has a `hint` of the level that the request asks for, and no such field if it asks for none; the hint is
     null if nothing is left to put right, nothing could be read, or the worksheet gives no hints. It has `opened`, the
@@ -407,8 +411,9 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
     worksheet's, or drawn by a seed, with the model if one is given.
 
     Raises 422 for contradictory fields (worksheet and code; code and seed, model or tokens; seed and tokens) and for
-    neither worksheet nor code, WorksheetError for a code, worksheet or model that does not exist, and ConfigError for
-    an imported model whose stored config can no longer be read.
+    neither worksheet nor code, WorksheetError for a code, worksheet or model that does not exist, TokensError,
+    SeedError or TopicError for tokens, a seed or a model that the worksheet cannot have, and ConfigError for an
+    imported model whose stored config can no longer be read.
     """
     if (body.worksheet is None) == (body.code is None):
         raise HTTPException(422, _("Give either “worksheet” (its key) or “code” (of a sheet)."))

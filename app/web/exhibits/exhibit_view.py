@@ -181,8 +181,8 @@ def exhibit_page(
     """The part of the page that all exhibits share, and its status; `exhibit` is None if there is none to show.
 
     `route` and `query` are those of ExhibitAddress; the page is the embeddable one if its path ends with "/embed". The
-    status is that of `requested`. The address's `step` is shown first. If the exhibit has no such step, it is step
-    1, with a sentence and 422, unless `requested` has a problem already.
+    status is that of `requested`. The page begins with the address's `step`, counted from 1, by default 1. If the
+    exhibit has no such step, it is step 1, with a sentence and 422, unless `requested` has a problem already.
     """
     steps = len(exhibit.frames) if exhibit else 0
     text = request.query_params.get("step", "1")
@@ -219,7 +219,9 @@ def _symbols(variant: Variant) -> tuple[str, ...]:
 
 
 def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
-    """The page of an exhibit with this status; an embedded one has headers that let any site frame it."""
+    """The page of an exhibit with this status; one whose address is the embedded one has headers that let any site
+    frame it.
+    """
     response = render(template, page, status)
     if page.address.embedded:
         response.headers.update(EMBEDDED_HEADERS)

@@ -100,8 +100,9 @@ class HeadsPage(ExhibitPage):
 def show_heads(request: Request, services: ServicesDep) -> Response:
     """The exhibit for the model, lengths, cards dealt and step in the address.
 
-    A number of key/value heads that the model cannot have gets a sentence, and the model's own number is drawn. With
-    `alone` in the address, the page has only the frame of its step, and neither header nor form.
+    A number of key/value heads that the model cannot have gets a sentence (422), and the model's own number is drawn.
+    With `alone` in the address, even empty, the page has only the frame of its step, and neither header nor form,
+    unless there is no exhibit.
     """
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
     requested = _with_heads(requested_sheet(request, services, worksheet), services)
@@ -158,10 +159,10 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> HeadsTable:
     """The controls and boxes around the frames, and the frames, for the query parameters in `typed`.
 
     "groups" is the number of key/value heads; anything but a divisor of the query heads means the model's number.
-    "dealt" is how many cards are dealt (else 0), "key" the key card tried (else none). The dimensions typed for each
-    deck and the typed KV cache size are marked. The cache size for the model's default number of heads is shown only
-    once the typed one is right; a model that CACHE_OF_ALL_LAYERS refuses shows no cache sizes at all, and asks for
-    none.
+    "dealt" is how many cards are dealt (else 0), "key" the key card tried, counted from 0 (else none). The dimensions
+    typed for each deck and the typed KV cache size are marked. The cache size for the model's default number of heads
+    is shown only once the typed one is right; a model that CACHE_OF_ALL_LAYERS refuses shows no cache sizes at all, and
+    asks for none.
     """
     architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
@@ -191,10 +192,10 @@ def _heads_of(variant: Variant, count: int) -> LayerHeads:
 
 
 def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: bool, has_cache: bool) -> GroupChoice:
-    """The layer with `count` key/value heads: its columns of keys, the parameters of W_K and W_V, and its cache size.
+    """The layer with `count` key/value heads: its columns of keys, the parameters of W_K and W_V together, its cache
+    size in bytes, and whether `count` is the model's default number, and that of `chosen`, the layer that is drawn.
 
     The cache size is None without `has_cache`, and for the model's default number of heads unless `shows_default`.
-    `chosen` is the layer that is drawn.
     """
     heads, architecture = _heads_of(variant, count), variant.architecture
     is_own = count == architecture.G

@@ -120,8 +120,9 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
 
     With `typed`, it has the lengths typed on a sheet, which are in the address, instead of the model's. If the address
     names `rows`, the worksheet is first changed by `_as_in_class`. If a product cannot be shown, a sentence takes the
-    exhibit's place, with 404 for an unknown worksheet, topic or product, and 200 if sides are missing or do not fit;
-    for the model and the tokens, sentence and status are those of `requested_sheet`.
+    exhibit's place, with 404 for an unknown worksheet, topic or product, and 200 if sides are missing or cannot be
+    split into heads, or if the topic has no product; inner sides that differ are drawn. For the model, the tokens and
+    the step, see `requested_sheet` and `exhibit_page`.
     """
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
@@ -186,7 +187,9 @@ def _as_in_class(library: Library, worksheet: Worksheet, wanted: Mapping[str, st
 
 
 def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
-    """The topics that have products to slide together, in the library's order; the chosen one even if it has none."""
+    """The topics that have products to slide together, in the library's order, each with its key, its name and whether
+    it is the chosen one, which is in the list even if it has none.
+    """
     return tuple(
         SlideChoice(topic, library.wording.topics[topic].name, topic == chosen)
         for topic in library.topics

@@ -62,7 +62,8 @@ class TokenPage(ExhibitPage):
 @router.get("/see/token")
 @router.get("/see/token/embed", name="show_embedded_token")
 def show_token(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, number of cached tokens and step of the address, or a sentence on why there is none.
+    """The exhibit for the model, number of cached tokens and step of the address, or a sentence on why there is none,
+    with the status of `requested_sheet`, and then neither prices nor boxes, and 0 for both numbers of heads.
 
     Its sheet is the worksheet of DECODE_TOPIC that `worksheet_of_topic` finds. If the step in the address asks a
     question, the address's `rows` and `columns` are marked as the answer; the prices of all steps are listed, and the

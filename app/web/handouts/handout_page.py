@@ -96,7 +96,8 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 @router.get("/handout/pages/{page}.svg")
 @in_threads("print")
 def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
-    """Page `page` of the preview, from 1, as SVG; 404 if there are fewer pages.
+    """Page `page` of the preview, from 1, as SVG; 404 if it has no such page. A preview has PREVIEW_PAGES pages at
+    most.
 
     The query has the options; if one cannot be used, the answer is an error page. Browsers may cache the picture for
     ten minutes.
@@ -129,12 +130,12 @@ def print_for_class_list(
     client: QueueClient,
     form: FormDep,
 ) -> Response:
-    """Start a print job for a class list, or for many sheets without names, and redirect to its page.
+    """Start a print job for a class list, or for many sheets without names, and redirect (303) to its page.
 
     The names are those of the file, else those typed, one sheet each; without any, there are as many sheets as the
     options say. For options or names that cannot be used, and for more than MAX_DOWNLOAD_SHEETS sheets without signing
     in, the form comes back as typed, with the error's sentence next to the names and its status. If too many print jobs
-    wait, it is an error page.
+    wait, or this client has queued too many within an hour, it is an error page (503).
     """
     typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
@@ -161,10 +162,11 @@ def _handout_page(
     request: Request, services: Services, form: HandoutForm, teacher: Teacher | None, client: Client
 ) -> tuple[HandoutPage, int]:
     """The page with its preview, and 200; if an option cannot be used, the page with a sentence instead of the preview,
-    the name of the field, and the error's status.
+    the name of the field, if it is known, and the error's status.
 
-    More than MAX_DOWNLOAD_SHEETS sheets cannot be downloaded at once, and need an account if `teacher` is None. If a
-    number of tokens was typed, a remark says if it is more than the model takes.
+    `more_pages` says only that the preview has PREVIEW_PAGES pages, the most it can have. More than MAX_DOWNLOAD_SHEETS
+    sheets cannot be downloaded at once, and need an account if `teacher` is None. If a number of tokens was typed, a
+    remark says if it is more than the model takes.
     """
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
@@ -204,7 +206,8 @@ def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
 
 
 def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Worksheet, ...]]:
-    """The library's worksheets by the name of their topic, topics in the order in which they are taught.
+    """The library's worksheets by the name of their topic, topics in the order in which they are taught; a topic
+    without worksheets has an empty tuple.
 
     If `chosen` is the key of a part of a worksheet, as practice deals it, that part is added after the whole worksheet.
     A key that the library lacks adds nothing.

@@ -36,8 +36,8 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """The PDF of a handout; a redirect to its page if it is not ready, cancelled, lost or failed. 404 as from
-    `_find_job`.
+    """The PDF of a handout; a redirect (303) to its page if it still waits or is at work, or was cancelled, lost or
+    failed. 404 as from `_find_job`.
     """
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
@@ -72,7 +72,8 @@ def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> 
 
 
 def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
-    """The handout with this key; 404 for one that is expired, unknown or another teacher's.
+    """The handout with this key; 404 for one that is expired, unknown or another teacher's, and for a job of another
+    kind.
 
     One that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
     """

@@ -53,8 +53,8 @@ def show_head_form(
     """The form with an example sentence, and `checkpoint`, `layer` and `head` as given, or else as `_form` chooses
     them.
 
-    `from` in the query is the key of an earlier head: as long as that is kept, its sentence is in the form, and its
-    weights, layer and head where the query names none.
+    `from` in the query is the key of an earlier head: as long as that is kept, run or not, its sentence is in the form,
+    and its weights, layer and head where the query names none. An unknown key is ignored.
     """
     sentence = _("The cat sat on the mat because it was tired.")
     if earlier := find_choice(services, request.query_params.get("from", "")):
@@ -70,8 +70,8 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
 
     The form is shown again, with what was typed, for weights that the server doesn't offer, even if it offers others,
     and for a sentence, layer or head that cannot be used (422); and if too many heads wait, or this client asks for too
-    many (503). What passes the checks for 422 first charges the network's storage budget, also before a 503; raises
-    BudgetSpentError if too little is left.
+    many (503). What passes the checks for 422 first charges the network's storage budget (BudgetSpentError if too
+    little is left), and then makes the visitor, also before a 503.
     """
     sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))

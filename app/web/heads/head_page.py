@@ -117,7 +117,8 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
 
 @router.post("/heads/{key}/stages/{stage}")
 def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: str, stage: str) -> Response:
-    """Skip a stage if `press` is "skip"; else check it and store an attempt, with a hint if `press` is a hint's level.
+    """Skip a stage if `press` is "skip"; else check it and store an attempt, with a hint if `press` is a hint's level,
+    and without for any other text.
 
     htmx gets the stages as they are now; other browsers are redirected (303) to the head's page, with skipped stages
     and hint in its address. 404 for a head without a result, and for a stage that it doesn't have or that has no boxes.
@@ -165,8 +166,8 @@ def _store_answers(request: Request, services: Services, form: FormDep, stage: H
     """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return the visitor.
 
     No attempt is added if no answer can be read, or if the answers are those of the last attempt. A token that belongs
-    to nobody makes a new visitor, from the form's secret. The storage budget is charged first: raises BudgetSpentError
-    if too little is left.
+    to nobody makes a new visitor, from the form's secret. The storage budget is charged first, whether or not an
+    attempt is added: raises BudgetSpentError if too little is left.
     """
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
@@ -191,7 +192,8 @@ def _page(
     hint: HintLevel | None = None,
     is_checked: bool = False,
 ) -> HeadPage:
-    """The page of a head that has run, for the visitor with this token: its stages, picture and facts about the run.
+    """The page of a head that has run, for the visitor with this token: its stages, picture and facts about the run,
+    and the variant, rows and focused box of the stage that is asked (None and empty once none is).
 
     `query` is what the picture reads of the address; the picture shows only what the open stages allow, and is None if
     they allow nothing. `hint` and `is_checked` concern the stage that is asked: see `stage_views`. 404 for a head
@@ -240,7 +242,8 @@ def _model_of(real_head: RealHead) -> Model:
 
 
 def _quantized_sentence(real_head: RealHead) -> str:
-    """What the file of a quantized head holds: weights of 4 bits for GGUF's type Q4_1, and "4/6" for Q4_1 and Q6_K.
+    """What the file of a quantized head holds, and to which number format that is turned back: weights of 4 bits for
+    GGUF's type Q4_1, and "4/6" for Q4_1 and Q6_K.
 
     Types that do not begin with Q and a digit are left out; if all are such, no bits are named.
     """

@@ -94,11 +94,11 @@ def start_head(
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:
-    """The result of a queued head as the bytes that `RealHead.from_bytes` reads; raises ValueError, whose text the page
+    """The result of a queued head as the bytes that `RealHead.from_bytes` reads. Raises HeadNotRun, whose text the page
     shows, if it cannot be run.
 
-    That includes a sentence whose number of tokens is not the one that its worksheet says; a head that was chosen on
-    the form has no such number.
+    A sentence whose number of tokens is not the one that its worksheet says raises ValueError, with a sentence for its
+    author, after the run; a head that was chosen on the form has no such number.
     """
     choice = HeadChoice(**task.arguments)
     source = find_checkpoint(services, choice.checkpoint).source

@@ -110,7 +110,7 @@ def show_machines(
 def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
     """Cancel a job that waits or is at work, and record it in the audit log; nothing happens to one that has ended.
 
-    Redirects to the page, which says whether it was cancelled. 404 if there is no job with that id (any more).
+    Redirects (303) to the page, which says whether it was cancelled. 404 if there is no job with that id (any more).
     """
     job = _find_job(store, job_id)
     with store.transaction():
@@ -125,8 +125,8 @@ def retry_any_job(services: ServicesDep, teacher: Operator, job_id: int) -> Resp
     """Put a job that failed or was lost back into its queue, record it in the audit log, and do what waits, if web
     processes do jobs.
 
-    Nothing happens to any other job, nor to one whose arguments have been deleted, an hour after its end. Redirects to
-    the page, which says whether the job was put back. 404 if there is no job with that id (any more).
+    Nothing happens to any other job, nor to one whose arguments have been deleted, an hour after its end. Redirects
+    (303) to the page, which says whether the job was put back. 404 if there is no job with that id (any more).
     """
     store = services.store
     job = _find_job(store, job_id)
@@ -144,7 +144,7 @@ def _to_page(done: str, job: Job) -> Response:
 
 
 def _find_job(store: Store, job_id: int) -> Job:
-    """The job with that id, ended or not; 404 if there is none."""
+    """The job with that id, ended, deleted or not; 404 if there is none, or if it ended a day ago."""
     job = store.jobs.find_numbered(valid_id(job_id))
     if job is None:
         raise HTTPException(404)
@@ -154,11 +154,12 @@ def _find_job(store: Store, job_id: int) -> Job:
 def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
     """The page as it is now; ages are measured by the database's clock, which set the times.
 
-    All jobs at work are listed, then, kind by kind, the first MAX_WAITING_SHOWN that wait, or all with `shows_all`; the
-    page also counts the open jobs that are not shown. There is a queue for each of LISTED_KINDS, empty ones included;
-    it is served if a runner that is alive does its kind, but where jobs are left to runners, web processes serve none.
-    Web processes come after the other runners, both by name. Then come the newest failed or lost jobs, the slowest
-    ones, and the number of endings of each sort.
+    All jobs at work are listed, then, kind by kind, the first MAX_WAITING_SHOWN that wait, or all with `shows_all`, of
+    the first MAX_OPEN_JOBS; the page also counts the open jobs that are not shown. There is a queue for each of
+    LISTED_KINDS, empty ones included; it is served if a runner that is alive does its kind, but where jobs are left to
+    runners, web processes serve none. Web processes come after the other runners, both by name. Then come the
+    MAX_FAILED newest failed or lost jobs, the MAX_SLOWEST slowest of those that were done, and the number of endings of
+    each sort.
     """
     store = services.store
     machines, runners = store.machines, store.jobs.runners()
@@ -235,10 +236,10 @@ def _age(since: datetime | None, at: datetime) -> str:
 
 
 def _duration(length: timedelta, *, exact: bool = True) -> str:
-    """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 10 min".
+    """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 07 min".
 
-    It has tenths of a second below ten seconds, is rounded to whole seconds from there on, and drops the seconds from
-    an hour on. Without `exact`, there are no tenths, and the seconds are dropped from ten minutes on: "12 min". A
+    It has tenths of a second below ten seconds, is rounded to the nearest second from there on, and drops the seconds
+    from an hour on. Without `exact`, there are no tenths, and the seconds are dropped from ten minutes on: "12 min". A
     negative length counts as none: "0.0 s", or "0 s" without `exact`.
     """
     seconds = max(0.0, length.total_seconds())

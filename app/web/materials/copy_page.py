@@ -142,7 +142,7 @@ def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
     """Add a copy of the original's settings, with the form's `title`, to the course whose id is in the form's `into`,
-    or to the teacher's materials if that is empty; record it in the audit log, and redirect to its editor.
+    or to the teacher's materials if that is empty; record it in the audit log, and redirect (303) to its editor.
 
     404 for a course that is not among `courses`, then 422 with the form for an empty title.
     """

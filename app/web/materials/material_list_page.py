@@ -118,9 +118,10 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
     """One `page` of the materials that the teacher can read and of the library's, in groups, filtered by the query's
     `words`, `topic`, `model` and `kind`.
 
-    A page has PAGE_LENGTH lines. Groups without lines are shown only on the first page of the unfiltered list. Whatever
-    the filter, the menu of models has the default models of all usable worksheets in the list, by name, and the removed
-    materials that the teacher can put back are listed apart. `done` "removed" adds a sentence.
+    A page has PAGE_LENGTH lines; for its number, see `clamped_number`. Groups without lines are shown only on the first
+    page of the unfiltered list. Whatever the filter, the menu of models has the default models of all usable worksheets
+    in the list, by name, and the removed materials that the teacher can put back are listed apart. `done` "removed"
+    adds a sentence.
     """
     values = request.query_params
     query = MaterialQuery(

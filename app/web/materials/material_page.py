@@ -114,13 +114,13 @@ class SharedMaterialPage:
 def show_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, courses: EditableCourses, done: str = ""
 ) -> Response:
-    """A material as students would see it, a page of its versions with their changes, newest first, and what the
-    teacher can do with it.
+    """A material as students would see it, a page of VERSIONS_ON_A_PAGE of its versions with their changes, newest
+    first, and what the teacher can do with it.
 
     `done` chooses the sentence about what was just done. The address that shares it is shown to a teacher who may edit,
-    while the browser still has the cookie that `share_material` set for it. Courses to move it to are offered only for
-    a material of no course. Times are in the course's time zone, else in UTC. A material that cannot be used has the
-    reason instead of its content.
+    while the browser still has the cookie that `share_material` set for it and no newer link was made. Courses to move
+    it to are offered only for a material of no course. Times are in the course's time zone, else in UTC. A material
+    that cannot be used has the reason instead of its content.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -173,9 +173,11 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
 def print_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
 ) -> Response:
-    """The newest version of a worksheet as PDF, named after its title: two half-sheets on a page, and the key.
+    """The newest version of a worksheet as PDF, named after its title: two half-sheets on a page, and the key; there
+    are no students' names on it and no link to the app.
 
-    404 for a ticket, and for a worksheet that cannot be used. `paper` is the size of the page.
+    404 for a ticket, and for a worksheet that cannot be used; raises what `render_small` raises. `paper` is the size of
+    the page.
     """
     material = access.material
     library = with_materials(services.library, {}, services.store, [material]).library
@@ -191,8 +193,8 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
     """Save the settings of the form's `version` again as the newest version, and record that with the number in the
     audit log.
 
-    404 if there is no such version. Redirects to the material's page, which confirms it, except if the material was
-    saved or removed since it was read here: then nothing is stored or recorded. If the newest version has these
+    404 if there is no such version. Redirects (303) to the material's page, which confirms it, except if the material
+    was saved or removed since it was read here: then nothing is stored or recorded. If the newest version has these
     settings already, it is confirmed without a new version, and nothing is recorded.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
@@ -299,7 +301,8 @@ def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[V
 
 
 def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
-    """The lines that two texts do not share, in order: removed ones before added ones; empty lines are left out.
+    """The lines that two texts do not share, in their order, each marked "removed" or "added"; where one passage has
+    replaced another, the removed lines come before the added ones. Empty lines are left out.
 
     The n-th occurrence of a line can only match the n-th in the other text, so that the longest common sequence is
     found in n log n steps.

@@ -95,7 +95,7 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """Store a new ticket of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
-    redirect to its editor.
+    redirect (303) to its editor.
 
     The errors of `owner_of_new` for the course come first; then 422 with everything typed if a field cannot be used.
     """
@@ -111,7 +111,7 @@ def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Respo
 def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
     """The editor with the newest version of a ticket; 404 for a worksheet.
 
-    A ticket that can no longer be read leads to its page, which says why. `done` "saved" confirms a save.
+    A ticket that can no longer be read redirects (303) to its page, which says why. `done` "saved" confirms a save.
     """
     material = _ticket_only(access.material)
     try:
@@ -124,8 +124,8 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save what was typed as a new version, record it in the audit log, and go on editing; 422 as typed if a field
-    cannot be used, 404 for a worksheet.
+    """Save what was typed as a new version, record it in the audit log, and redirect (303) to the editor; 404 for a
+    worksheet, then 422 as typed if a field cannot be used.
 
     The form's `version` is the one that was opened. 409, with nothing stored and the reason on the page, if the ticket
     was removed, or if its newest version is another one; the form's `overwrite` with the newest version's number

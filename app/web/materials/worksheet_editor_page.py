@@ -78,11 +78,11 @@ def show_new_worksheet(
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """Store a new worksheet of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
-    redirect to its editor.
+    redirect (303) to its editor.
 
     The errors of `owner_of_new` for the course come first. With `arrange` in the form, the editor comes back after that
-    change, and nothing is stored but an imported model. 422 with everything typed if a field cannot be used, or for
-    remarks of the checker that matter and that the form has not shown yet.
+    change (200), and nothing is stored but an imported model. 422 with everything typed if a field cannot be used, or
+    for remarks of the checker that matter and that the form has not shown yet.
     """
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
@@ -98,7 +98,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
 
 @router.get("/worksheets/{material_id:int}/edit")
 def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved: str = "") -> Response:
-    """The editor with the newest version of a worksheet; one that can no longer be read leads to its page.
+    """The editor with the newest version of a worksheet; one that can no longer be read redirects (303) to its page.
 
     404 for a ticket. `saved` confirms a save if it is the newest version's number.
     """
@@ -116,12 +116,14 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, record it in the audit log, and go on editing; what has not changed is not saved again.
+    """Save another version, record it in the audit log, and redirect (303) to the editor; what has not changed is
+    neither saved again nor recorded.
 
-    422 with everything typed if a field cannot be used, or for remarks of the checker that the form has not shown yet.
-    409 if somebody removed the worksheet, or saved a version other than the one opened and what was typed, unless the
-    form's `overwrite` is that version's number: nothing is stored, and the page says so. With `arrange` in the form,
-    the editor comes back after that change, and nothing is stored but an imported model. 404 for a ticket.
+    422 with everything typed if a field cannot be used, or for remarks of the checker that matter and that the form has
+    not shown yet. 409 if somebody removed the worksheet, or saved a version other than the one opened and what was
+    typed, unless the form's `overwrite` is that version's number: nothing is stored, and the page says so. With
+    `arrange` in the form, the editor comes back after that change (200), and nothing is stored but an imported model.
+    404 for a ticket.
     """
     material = _worksheet_only(access.material)
     place = EditorPlace(material_id=material.id, version=whole_number(form.raw("version"), LARGEST_ID) or 0)
@@ -240,7 +242,7 @@ def _stored_worksheet(material: Material) -> Worksheet | None:
 
 
 def _arranged(request: Request, services: Services, place: EditorPlace, form: FormReader) -> Response:
-    """The editor as typed, after the form's `arrange`: an import of a model ("import-hub", "import-file" or
+    """The editor as typed (200), after the form's `arrange`: an import of a model ("import-hub", "import-file" or
     "import-text"), or a change of the texts, which `arrange` describes.
 
     Nothing is saved but an imported model.
@@ -286,7 +288,8 @@ def _imported(
     request: Request, services: Services, place: EditorPlace, form: FormReader, texts: EditorTexts, way: str
 ) -> Response:
     """The editor with a model imported by `way` and chosen as the worksheet's; if nothing was given or the import
-    fails, with the reason next to the fields for it and with what was typed there, except a file.
+    fails, with the reason next to the fields for it and with what was typed there, except a file. The status is 200 in
+    any case.
 
     Before an import, the network's storage budget is charged BYTES_OF_MODEL, and not given back if the import fails;
     raises BudgetSpentError if too little is left.
@@ -369,7 +372,8 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
 
 def _told(value: Any) -> str:
     """A setting's value as text: "–" if it is empty, "yes" or "no" for a bool, a list's values with commas, and a dict
-    as "name: value" pairs without its `key`. After MAX_TOLD characters it is cut and ends in "…".
+    as "name: value" pairs without its `key`. Beyond MAX_TOLD characters it is cut there and "…" added, as is each value
+    in a list or dict.
     """
     if value in (None, "", [], {}):
         return "–"

@@ -165,10 +165,10 @@ class WorksheetEditorPage:
 
 def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> WorksheetDraft:
     """The draft of these texts, with all rows of its topic and model (see `complete_rows`), and either the worksheet
-    they make or the WorksheetFormError that says why they make none.
+    they make or the WorksheetFormError that says why they make none, which is not raised.
 
-    Its library also has the first MAX_EDITOR_MODELS imported models that still exist among those that the texts or
-    `imported` name; the draft lists their keys.
+    Its library also has the first MAX_EDITOR_MODELS imported models that still exist among the texts' model, their
+    models to draw from, and those of `imported`, in this order; the draft lists their keys.
     """
     library, known = services.library, list[str]()
     for key in dict.fromkeys((texts.fields["model"], *texts.models, *imported)):

@@ -116,7 +116,8 @@ def unpack_settings(packed: str) -> dict[str, Any]:
 
 
 def paper_response(services: Services, library: Library, settings: Mapping[str, Any], client: Client) -> Response:
-    """The first page of a handout of these settings, as SVG; 404 if they are no valid worksheet.
+    """The first page of a handout with one full-page sheet of these settings, as SVG; 404 if they are no valid
+    worksheet. Raises what `HandoutPrinter.preview` raises.
 
     The library must hold the imported models that they name.
     """

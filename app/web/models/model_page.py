@@ -118,7 +118,9 @@ class ModelPage:
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
-    """One model, of the library or imported, as ModelPage describes; raises WorksheetError for an unknown key."""
+    """One model, of the library or imported, as ModelPage describes; raises WorksheetError for an unknown key, and
+    ConfigError for an imported model whose stored config can no longer be read.
+    """
     library = library_with_model(services.library, services.store, key)
     model = library.model(key)
     architecture = model.architecture

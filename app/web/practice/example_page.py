@@ -32,10 +32,11 @@ def read_example_request(
     practice: bool = False,
 ) -> ExampleRequest:
     """The example that an address asks for, of the sheet that `find_variant` finds, which raises WorksheetError,
-    TokensError or TopicError for what is no sheet; an unknown kind or seed is not refused here.
+    TokensError or TopicError for what is no sheet; an unknown kind or seed is not refused here. Raises ConfigError for
+    an imported model whose stored config can no longer be read.
 
-    It has every model of the library to draw from, an address back to the sheet, and one for each kind and seed. With
-    `practice`, these say that the sheet was opened in a round of practice.
+    It has every model of the library to draw from, no imported one, an address back to the sheet, and one for each kind
+    and seed. With `practice`, these say that the sheet was opened in a round of practice.
     """
     more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
@@ -67,8 +68,8 @@ def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
 
 @router.get("/sheet/another")
 def show_another(requested: ExampleRequestDep) -> Response:
-    """Redirect (303) to a random sheet that asks the same rows as this one with other numbers, to be practised like any
-    other.
+    """Redirect (303) to a random sheet that asks the rows of this one, as far as its model has them, with other
+    numbers, to be practised like any other.
 
     The model may be another one of the library, the imported ones excluded. 404 if none of these models gives such a
     sheet, and always for a sheet about a program with a bug.

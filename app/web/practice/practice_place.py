@@ -37,7 +37,7 @@ class PracticePlace:
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
         """Store `record`, without its oldest results if it is too long: with the student if practice is for a course,
-        unless it is unchanged; else in the browser's cookie.
+        and only if it differs from the place's record; else in the browser's cookie, which is set in any case.
         """
         if self.enrolment is None:
             set_record_cookie(request, response, record)

@@ -134,10 +134,11 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
 
-    `checked`, `hint` (a level) and `answers` show what the button of that name does: a form sent without script leads
-    here. A sheet that is all right, or whose answers are shown, also explains an earlier misconception. `practice` adds
-    the panel of practice. `scale` is that of the drawing. A worksheet, model or number of tokens that cannot be used
-    gets the error's sentence and status, and other sheets to open.
+    `checked`, `hint` (a level; any other text means the first) and `answers` show what the button of that name does: a
+    form sent without script leads here. A sheet that is all right, or whose answers are shown, also explains an earlier
+    misconception. `practice` adds the panel of practice. `scale` is that of the drawing. A worksheet, model or number
+    of tokens (an empty one, too) that cannot be used gets the error's sentence and status, and other sheets to open;
+    raises ConfigError for an imported model whose stored config can no longer be read.
     """
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
@@ -184,10 +185,10 @@ def _open_sheet(
     """The page of a sheet as this browser left it.
 
     It has the marks of the last attempt, none before the first; with `checked` or `hint`, and a draft, those of the
-    draft instead, and with `hint` the hint of that level, if there is one to give. Nothing is stored. `answers` shows
-    the answers after an attempt, else the advice to make one. With `checked` or a hint, the first box to fix has the
-    focus. For a browser that is no visitor yet, the form gets a new secret. `place` is looked up for the panel of
-    practice if None.
+    draft instead, and with `hint` the hint of that level (the first for a text that is no level), if there is one to
+    give. Nothing is stored. `answers` shows the answers after an attempt, else the advice to make one. With `checked`
+    or a hint, the first box to fix has the focus. For a browser that is no visitor yet, the form gets a new secret.
+    `place` is looked up for the panel of practice if None.
     """
     variant = requested.variant
     draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
@@ -242,7 +243,8 @@ def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respo
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Do what a check does, and show the marks and a hint of the level that the form asks for, if there is one to give.
+    """Do what a check does, and show the marks and a hint of the level that the form asks for, the first for any other
+    text, if there is one to give.
 
     Answers equal to those of the last attempt make no second one, and neither do answers that hold nothing readable.
     """
@@ -404,7 +406,7 @@ def _sheet_page(
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     """The link to the worksheet that follows on the way through the levels of practice, with its default model and
-    tokens; after the last one, to practice itself.
+    tokens: after the last one, to practice itself; after one of no level, to the first.
 
     After a sheet in steps it is the whole head (FIRST_WORKSHEET), of the same model with as many tokens. A part of a
     worksheet counts as the whole one.

@@ -143,10 +143,11 @@ def start_run(
     sets the visitor's cookie.
 
     Without any readable answer, now or in an earlier attempt, nothing is run, since the run shows the answers; the
-    response then says so. A run in the background gets 204 while many runs wait, and nothing is stored. The run counts
-    in what the network may store, one in the background only up to SHARE_OF_BACKGROUND of that; BudgetSpentError if too
-    little is left, though the attempt stays stored. If the worksheet names a sentence for a real head (see
-    `choice_of_sheet`), that head is queued instead, but not in the background.
+    response then says so. A run in the background gets 204 while many runs wait, and nothing is stored. The attempt is
+    charged first (see `posted_sheet`), then the run counts in what the network may store, one in the background only up
+    to SHARE_OF_BACKGROUND of that; BudgetSpentError if too little is left for the run, though the attempt stays stored.
+    If the worksheet names a sentence for a real head (see `choice_of_sheet`), that head is queued instead, but not in
+    the background.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -212,7 +213,8 @@ def run_again(
 
     The device, number format and head are those of this form. 404 for an unknown run. If the run is of an activity, and
     this browser has a student in its course, the new one counts in what that student may store, else in what the
-    network may. It is queued even while many runs wait.
+    network may; raises BudgetSpentError. It gets no 204 while many runs wait, but the queue may refuse it (see
+    `_start`).
     """
     first, _job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, first)
@@ -247,8 +249,8 @@ def show_agreement(services: ServicesDep, run_id: str) -> Response:
 
 @router.post("/runs/{run_id}/cancel", dependencies=[Depends(require_run)])
 def cancel_run(services: ServicesDep, run_id: str) -> Response:
-    """Cancel a run that waits or goes on, and redirect (303) to its page; a finished one stays as it is. 404 for an
-    unknown run.
+    """Cancel a run that waits or goes on, and redirect (303) to its page; a finished one stays as it is. Whoever may
+    open the run may cancel it (see `require_run`). 404 for an unknown run.
     """
     _run, job = _find_run(services, run_id)
     if job:
@@ -550,7 +552,7 @@ def _picture_text(result: HeadRun, variant: Variant) -> str:
 
 def _bytes_text(count: int) -> str:
     """A number of bytes in the largest of GB, MB and kB (powers of 1000) that it fills, with one decimal, rounded: '5.6
-    MB', '12.0 kB'. Below 1000, whole bytes: '900 bytes'.
+    MB', '12.0 kB', and '1,000.0 kB' for 999,999. Below 1000, whole bytes: '900 bytes'.
     """
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
@@ -656,11 +658,11 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
-    """A PNG with one pixel a weight, a row of `cells` for each row of pixels: one grey, which shows on light and dark
-    paper, its opacity the weight.
+    """A PNG with one pixel a weight, a row of `cells` for each row of pixels, top to bottom: one grey, which shows on
+    light and dark paper, its opacity the weight.
 
     The opacity is the square root of the weight's share of the largest in its row, so that the largest is opaque; a row
-    of zeros is transparent.
+    of zeros is transparent. Without cells, IndexError is raised.
     """
     image = Image.new("LA", (len(cells[0]), len(cells)))
     opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)
