@@ -171,7 +171,8 @@ class _DeckFigure:
     def _arc(self, key: str) -> Arc:
         """The arc of a product, from the left deck's columns to the right deck's inner side.
 
-        If the two differ, it is a mismatch and goes only as far as the shorter one; it is open if one is not known.
+        If the two differ (on a sheet in letters, in meaning), it is a mismatch and goes only as far as the side drawn
+        shorter. It is open if one of them is not known, and never a mismatch if the drawing compares nothing.
         """
         left, right = self.placed[self._operands(key)[0]], self.above[key]
         inner = (left.sides.columns, right.sides.columns if right.box.transposed else right.sides.rows)

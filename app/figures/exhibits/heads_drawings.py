@@ -81,7 +81,8 @@ class HeadsDrawings:
     def _lifted(self, key: str, y: float) -> Iterator[Part]:
         """Yield the outline of one matrix, its deck above it, and the deck's title.
 
-        Each card has as data the width of its stripe and how far below it that stripe is, for the script.
+        Each card has as data, besides its head, the width of its stripe and how far below it that stripe is, in px, for
+        the script.
         """
         cards, slab = self.cards, y + 34
         shown = cards.shown(key)
