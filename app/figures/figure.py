@@ -318,7 +318,7 @@ class Edge:
         return self.text_box.y + self.line_height + BASELINE_PX
 
     def moved(self, x: float, y: float) -> Edge:
-        """The edge further right and down, with its label where that is worked out already."""
+        """A copy of the edge, `x` further right and `y` further down, with its label; the edge itself if both are 0."""
         if not (x or y):
             return self
         edge = fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
@@ -333,7 +333,11 @@ class Edge:
         return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """The edge with its label moved outwards, away from its box, to CLEAR_PX past all of these rectangles."""
+        """A copy of the edge with its label moved outwards, away from its box, to CLEAR_PX past all of these
+        rectangles.
+
+        Which way is outwards depends on the side alone; the label is moved even if it touches none of them.
+        """
         text = self.text_box
         match self.side:
             case "left" | "foot":

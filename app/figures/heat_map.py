@@ -165,10 +165,11 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row.
+    """The numbers as at most `most` × `most` means over squares, with the first row and column of each; a row stays a
+    row.
 
-    The squares are as small as that allows; with a side of 1, the numbers stay as they are. Hidden numbers don't count
-    in a mean. A cell is hidden, and 0, if all its numbers are.
+    The squares are as small as that allows, cut off at the lower and right end; with a side of 1, the numbers stay as
+    they are. Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its numbers are.
     """
     import numpy as np
 
