@@ -73,7 +73,9 @@ class HeadNumbers:
         return products
 
     def last_row(self) -> HeadNumbers:
-        """The last query alone, (1, N): what a decode step computes of this head."""
+        """The last query alone, (1, N), with all keys, at its place in the text: what a decode step computes of this
+        head.
+        """
         rows = {"queries": self.queries, "scores": self.scores, "weights": self.weights, "mask": self.mask}
         last: dict[str, Any] = {name: numbers[-1:] for name, numbers in rows.items()}
         first_query = self.first_query + len(self.queries) - 1
@@ -341,7 +343,9 @@ def decimal(value: float, places: int) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in percent with spaces that don't break: '61 %', '0.4 %' below 0.95 %, '< 0.1 %' below that, '0 %'."""
+    """A share in percent with spaces that don't break: '61 %' from 0.95 % on, '0.4 %' below, '< 0.1 %' below 0.1 %, or
+    '0 %'.
+    """
     hundredths = 100 * share
     if 0 < hundredths < 0.1:
         return "<\u00a00.1\u00a0%"
@@ -358,8 +362,8 @@ def _areas(
 ) -> tuple[dict[tuple[Hue, int], list[Rect]], list[Rect]]:
     """The cells in `plot` as rectangles by hue and level, and those that are masked; equal neighbours in a row are one.
 
-    `largest` has the highest level, by default the largest absolute value; what rounds to level 0 has no rectangle.
-    Unless `signed`, nor does a negative value.
+    The hue is "plus" or "minus", a level from 1 to `levels`. `largest` has the highest level, by default the largest
+    absolute value; what rounds to level 0 has no rectangle. Unless `signed`, nor does a negative value.
     """
     import numpy as np
 
@@ -389,11 +393,11 @@ def _add_ramp(
     *,
     is_share: bool,
 ) -> float:
-    """Add the line at `top` that says what the colours are: a ramp, its ends, and what hatching means if a cell has it.
+    """Add to `areas`, `masked` and `labels` the line at `top` that says what the colours are.
 
-    The ramp goes from 0 % to the largest value if `is_share`, else from minus the largest to the largest. Every text is
-    added once for each of `sizes`, in the middle of the line; the largest decides how much room texts have. Returns the
-    y at which the line ends.
+    It has a ramp, its ends, and, if a cell is masked, what hatching means. The ramp goes from 0 % to the largest value
+    if `is_share`, else from minus the largest to the largest. Every text is added once for each of `sizes`, in the
+    middle of the line; the largest decides how much room texts have. Returns the y at which the line ends.
     """
     places = places_for(drawn.largest)
     high = percent_text(drawn.largest) if is_share else decimal(drawn.largest, places)
@@ -434,7 +438,10 @@ def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
 
 
 def _fitting(token: str, room: float, size: float) -> str:
-    """As much of the beginning of a token as fits into `room` px at a size of type, with "…" if anything is cut."""
+    """As much of the beginning of a token as fits into `room` px at a size of type, with "…" if anything is cut.
+
+    If nothing fits, it is "…" alone, which may be wider than the room.
+    """
     room *= LABEL_PX / size
     if label_px(token) <= room:
         return token
@@ -468,7 +475,8 @@ def _pixels(rect: Rect) -> tuple[int, int, int, int]:
 
 
 def _write(image: Image.Image, label: Label) -> None:
-    """Write a label into a PNG; one with a letter that the font lacks becomes "#".
+    """Write a label into a PNG; one with a letter that the font lacks becomes "#" as a whole, and "−" is written as
+    "-".
 
     A turned label always begins at its place, reading upwards; others begin or end there.
     """

@@ -79,12 +79,13 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
 
 
 def _bracket_between(first: Side, second: Side) -> MismatchBracket:
-    """The bracket of two sides that should be equal, at the longer one, at least MIN_BRACKET_PX long.
+    """The bracket of two sides that should be equal, at the one drawn longer: '896 ≠ 840', the longer first.
 
-    It covers the part of the longer side beyond the shorter one's length. A vertical and a horizontal side are the
-    inner sides of a product, and both are measured from its corner: from the lower end or the right one. Two vertical
-    or two horizontal ones are measured from the upper or left end. The bracket is left of the box or above it; on the
-    other side if the longer side has its label there (`labelled_before`) and the two are not inner sides.
+    It covers the part of the longer side beyond the shorter one's length, at least MIN_BRACKET_PX. A vertical and a
+    horizontal side are the inner sides of a product, and both are measured from its corner: from the lower end or the
+    right one. Two vertical or two horizontal ones are measured from the upper or left end. The bracket is left of the
+    box or above it; on the other side if the longer side has its label there (`labelled_before`) and the two are not
+    inner sides.
     """
     short, long = sorted((first, second), key=lambda side: side.px)
     rect, away = long.box.rect, first.vertical != second.vertical

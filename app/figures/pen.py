@@ -84,7 +84,7 @@ class Pen:
         )
 
     def with_inside(self, box: Box) -> Box:
-        """A matrix with everything that is drawn inside it.
+        """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is.
 
         That is what a mask hides of the attention weights, breaks in shortened sides, and, of cached keys and values,
         the new token's row as the part that is meant. If all sides are known, also a tint for every second group and
@@ -101,7 +101,8 @@ class Pen:
         return fast_replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
+        """The right operand of a result, its left edge at x and its lower edge CORNER_PX above the base line; None
+        without one.
 
         It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
         """
@@ -276,7 +277,10 @@ def _blanks(box: Box) -> tuple[Blank, Blank]:
 
 
 def _cuts(box: Box, count: int) -> list[Polygon]:
-    """The lines that cut a box into `count` equal strips along its columns, both ends included; [] if too narrow."""
+    """The lines that cut a box into `count` equal strips along its columns, both ends included; [] if too narrow.
+
+    They are upright, or level in a transposed box. Too narrow are strips of less than MIN_RULE_PX.
+    """
     x, y, width, height = box.rect
     side = (height if box.transposed else width) / max(count, 1)
     if side < MIN_RULE_PX:
