@@ -125,7 +125,11 @@ class Pen:
         return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
-        """A matrix of several heads, with the last of them as the part that is meant."""
+        """A copy of a matrix of several heads, with the last of them, on the right or if transposed at the bottom, as
+        its `part`.
+
+        Raises ZeroDivisionError for a matrix that is not made of heads.
+        """
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)
         if whole.transposed:
