@@ -64,9 +64,9 @@ def handout_documents(
 
     Each is a function that makes its data only when it is called. Sheets and keys are split into documents of
     SHEETS_PER_DOCUMENT, or of more if that would be more documents than can be bound. `options.key` is "none" for
-    sheets only, "with" for sheets, table and keys, "only" for table and keys; a single variant has no table. `base_url`
-    is the app's address for students, for links and QR codes; with "" sheets have only their code. Raises HandoutError
-    for too long a course or date.
+    sheets only, "with" for sheets, table and keys, "only" for table and keys; a variant on several sheets has one key,
+    and a single variant no table. `base_url` is the app's address for students, for links and QR codes; with "" sheets
+    have only their code. Raises HandoutError, at once, for too long a course or date.
     """
     variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
     document = partial(_document, options, base_url, _header(options, variants, tickets))
@@ -99,11 +99,12 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
-    """What all documents of a handout share: language, labels, title, course, date, layout, paper, figures, ticket.
+    """What all documents of a handout share: language, labels, title, course, date, layout, paper, type size, figures,
+    ticket.
 
-    The title is that of the variants; if theirs differ, since they are of several models, it is the name of the first
-    one's topic. "back", the exit ticket, is None unless `options.back` is the key of one; an unknown key is not
-    reported. Raises HandoutError for a course or date that is too long for a line.
+    The title is that of the variants, of which there is at least one; if theirs differ, since they are of several
+    models, it is the name of the first one's topic. "back", the exit ticket, is None unless `options.back` is the key
+    of one; an unknown key is not reported. Raises HandoutError for a course or date that is too long for a line.
     """
     ticket, first = tickets.get(options.back), variants[0]
     shared_title = len({variant.title for variant in variants}) == 1

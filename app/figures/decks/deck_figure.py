@@ -47,9 +47,9 @@ class _DeckFigure:
     def sketch(self) -> Sketch:
         """Draw the plan's left deck, then each result with its operands, and move labels to free places.
 
-        A product is in the corner layout with an arc, a bracket at each mismatch and no sign. A result to which a
-        second tensor is added or broadcast is after that tensor's sign and deck and a "=", any other after an arrow.
-        The flow has the frame to look at for each result, and the states of the parts that are worked on.
+        A product is in the corner layout with an arc, a bracket at each mismatch and no sign. A result of broadcasting
+        or concatenation is after its second operand's sign and deck and a "=", any other after an arrow. The flow has
+        the frame to look at for each result, and the states of the parts that are worked on.
         """
         left = self._deck(self.plan.left)
         is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
