@@ -62,11 +62,11 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 
 
 def fast_replace(part: T, /, **values: Any) -> T:
-    """A copy of a part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred
-    times.
+    """A copy of a part with other values: `dataclasses.replace` in a sixth of the time.
 
-    `__init__` and `__post_init__` don't run, and names of values aren't checked. What the part has already worked out
-    and cached is copied, even if the new values would change it, except for an edge's `text_box`.
+    A drawing needs it a hundred times. `__init__` and `__post_init__` don't run, and names of values aren't checked.
+    What the part has already worked out and cached is copied, even if the new values would change it, except for an
+    edge's `text_box`.
     """
     copy: T = object.__new__(type(part))
     fields = vars(copy)
@@ -196,7 +196,10 @@ class Box:
 
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
-    """The part of a card behind the front card that is not covered: an L, or all of it if they do not overlap."""
+    """The part of a card up and to the right of the front card that this leaves uncovered: an L of six corners.
+
+    If they do not overlap, it is the whole card, with four.
+    """
     left, top, right, bottom = card.x, card.y, card.right, card.bottom
     inner_x, inner_y = front.right, front.y
     if inner_x <= left or inner_y >= bottom:  # nothing covers it
@@ -333,8 +336,7 @@ class Edge:
         return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """A copy of the edge with its label moved outwards, away from its box, to CLEAR_PX past all of these
-        rectangles.
+        """A copy of the edge with its label moved outwards, to CLEAR_PX past all of these rectangles.
 
         Which way is outwards depends on the side alone; the label is moved even if it touches none of them.
         """
@@ -354,7 +356,8 @@ class Edge:
 def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
     """The edges, with labels that would overlap another one or `taken` rectangles moved outwards until they are free.
 
-    Labels at the left and at the top move first, then the others. A label that is not shown takes no room.
+    Labels at the left and at the top move first, then the others; an edge whose label is free is returned as it is. A
+    label that is not shown takes no room.
     """
     spread_edges = list(edges)
     texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}

@@ -69,10 +69,9 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatche
 
 
 def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
-    """Axes, as powers of ten, with room for the sheet's tokens, for the typed lines, and for two places where these
-    meet.
+    """Axes, as powers of ten, with room for the sheet's tokens, the typed lines, and two meeting points.
 
-    One place is the number typed for it; the other follows from the lines, if both are typed. The axis of tokens has at
+    One is the number typed for it; the other follows from the lines, if both are typed. The axis of tokens has at
     least two decades and begins at 1 or later; that of operations has at least one, and goes from 1 to 100 without a
     line.
     """

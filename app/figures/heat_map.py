@@ -73,9 +73,7 @@ class HeadNumbers:
         return products
 
     def last_row(self) -> HeadNumbers:
-        """The last query alone, (1, N), with all keys, at its place in the text: what a decode step computes of this
-        head.
-        """
+        """The last query alone, (1, N), with all keys and its place in the text: what a decode step computes."""
         rows = {"queries": self.queries, "scores": self.scores, "weights": self.weights, "mask": self.mask}
         last: dict[str, Any] = {name: numbers[-1:] for name, numbers in rows.items()}
         first_query = self.first_query + len(self.queries) - 1
@@ -167,11 +165,11 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares, with the first row and column of each; a row stays a
-    row.
+    """The numbers as at most `most` × `most` means over squares, with the first row and column of each.
 
-    The squares are as small as that allows, cut off at the lower and right end; with a side of 1, the numbers stay as
-    they are. Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its numbers are.
+    One row of numbers stays one row. The squares are as small as that allows, cut off at the lower and right end; with
+    a side of 1, the numbers stay as they are. Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its
+    numbers are.
     """
     import numpy as np
 
@@ -343,8 +341,9 @@ def decimal(value: float, places: int) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in percent with spaces that don't break: '61 %' from 0.95 % on, '0.4 %' below, '< 0.1 %' below 0.1 %, or
-    '0 %'.
+    """A share in percent with spaces that don't break: '61 %', '0.4 %', '< 0.1 %' or '0 %'.
+
+    It has one decimal below 0.95 %, and none from there on.
     """
     hundredths = 100 * share
     if 0 < hundredths < 0.1:

@@ -140,7 +140,11 @@ def with_free_labels(sketch: Sketch) -> Sketch:
 
 
 def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
-    """The first place where a label would touch nothing that is taken, with some room at either end."""
+    """The first of the places where a label would touch nothing that is taken, with ROOM_PX to spare at the left and
+    right.
+
+    Raises AssertionError if the places end before that.
+    """
     in_the_way = list[Rect]()  # of earlier places; mostly of the next ones too, so they are looked at first
     for x, y, width, height in places:
         label = Rect(x - ROOM_PX, y, width + 2 * ROOM_PX, height)

@@ -101,10 +101,9 @@ class Pen:
         return fast_replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand of a result, its left edge at x and its lower edge CORNER_PX above the base line; None
-        without one.
+        """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line.
 
-        It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
+        None if the result has none. It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
         """
         operand = self.sizes.operand_above(result)
         if operand is None:
@@ -125,10 +124,10 @@ class Pen:
         return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
-        """A copy of a matrix of several heads, with the last of them, on the right or if transposed at the bottom, as
-        its `part`.
+        """A copy of a matrix of several heads, with the last of them as its `part`.
 
-        Raises ZeroDivisionError for a matrix that is not made of heads.
+        That is on the right, or if transposed at the bottom. Raises ZeroDivisionError for a matrix that is not made of
+        heads.
         """
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)

@@ -144,8 +144,7 @@ def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[
 def with_edges(
     pen: Pen, deck: Deck, sides: Sequence[tuple[Blank | None, EdgeSide, EdgeShown]], named: set[str]
 ) -> Deck:
-    """A copy of the deck with a label at each of `sides`, in place of those it has; entries without a blank are
-    skipped.
+    """A copy of the deck with labels at `sides` alone; entries whose blank is None are skipped.
 
     Each entry is a blank, the side of the front card, and how much is shown. The name of what a side counts is written
     only if that is "label" and the name is not in `named`, to which it is then added. "under" is drawn as "below". The

@@ -209,7 +209,8 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck that is no result or right operand of a product, with the place of each.
+    """The labelled sides of a deck that is neither the result nor the right operand of a product, with the place of
+    each.
 
     Cards are at "upper", rows "left", columns "below" and texts "lower", all with their names. With `has_arc`, an arc
     above the deck, the columns are "under", where the letter is written that has no room inside the card.

@@ -63,8 +63,9 @@ class Cards:
         return self.stripe * len(self.shown(key))
 
     def stripes(self, key: str, x: float, y: float, stripe: float) -> Iterator[Part]:
-        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide; the two None of `shown` leave a gap of two
-        stripes.
+        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide.
+
+        The two None of `shown` leave a gap of two stripes.
         """
         css = f"matrix {self.heads.table[key].role}"
         for place, head in enumerate(self.shown(key)):

@@ -271,8 +271,7 @@ class _ProductFrames:
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """How scores are divided by a root or multiplied by a factor, bounded by a tanh, and biased, as far as the
-        model does this.
+        """How scores are divided or multiplied, bounded by a tanh, and biased, as far as the model does this.
 
         The last sentence says that the shape stays the same; "" if none of this is done. Of scores that are divided by
         √d_h, a sheet in numbers also has its number, if the left inner side is as long as d_h.
@@ -317,11 +316,10 @@ class _ProductFrames:
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
-        """What the mask hides: later tokens if it is causal, else distant ones; then the rest, for the true number of
-        rows.
+        """What the mask hides: later tokens if it is causal, else distant ones; then the rest.
 
-        The rest is what `mask_captions` says of a sliding window of a causal model, of chunks, or of some layers; a
-        window that reaches both ways needs no more words.
+        The rest is what `mask_captions` says, for the true number of rows, of a sliding window of a causal model, of
+        chunks, or of some layers; a window that reaches both ways needs no more words.
         """
         if is_causal(self.shapes):
             sentence = _("A token can’t attend to later ones, so their scores are set to −∞.")

@@ -336,7 +336,7 @@ def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> st
     """A question on the shape of the next step's scores, "" after the last step and before most others.
 
     It is asked before the first step that drops a token, before the first one with more cached tokens than there are
-    words, and before the fourth token, with a sentence for each.
+    words, and before the fourth token; the first of these that applies decides the sentence.
     """
     if following is None:
         return ""
