@@ -588,7 +588,8 @@ class Sketch:
         """The states of its parts (see Flow), by their `products`: "on", "done", "on done" or "".
 
         A part is on if `working`, the product worked on, is one of its products, or is "" because all is done. It is
-        done if any of its products is; `is_done` says of a product whether it is fully answered.
+        done if any of its products is; `is_done` says of a product whether it is fully answered. Parts without products
+        share the key "" and are never done.
         """
         kinds = (self.boxes, self.edges, self.arcs, self.signs, self.brackets)
         states = dict[str, str]()

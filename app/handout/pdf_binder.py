@@ -45,9 +45,8 @@ class PdfBinder:
             _append_pdf(self._whole, opened)
 
     def to_bytes(self) -> bytes:
-        """The whole PDF, compressed; the same documents give the same bytes.
-
-        Raises AssertionError if none has been added. More can be added afterwards.
+        """The whole PDF, compressed; the same documents give the same bytes. Raises AssertionError if none has been
+        added.
         """
         from pikepdf import ObjectStreamMode
 
