@@ -41,7 +41,8 @@ def axis_name(shapes: TypedShapes, blank: Blank) -> str:
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
     """What a size counts in this topic: "tokens", or for the width of several heads a name with their number.
 
-    That number is H if the size has it, else G, in symbols on a sheet in letters. "" if the wording has no name for it.
+    The number is the model's H if the size has that symbol, else its G; on a sheet in letters, the symbol itself. "" if
+    the wording has no name for the size.
     """
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
@@ -61,8 +62,9 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
     """The colour of a side, by what its length counts: "unknown" without a length, whether or not the length fits.
 
     It follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width of one
-    head or several), or "other". So 128 has the colour of the head dimension in every box. A side of 1 is one token,
-    except where sides of 1 are repeated.
+    head or several), or "other", also if the drawing names no sizes. So 128 has the colour of the head dimension in
+    every box; a number that is several sizes at once counts as the right one of this side, if that is among them. A
+    side of 1 is one token, or "other" where sides of 1 are repeated.
     """
     if blank not in shapes.lengths:
         return "unknown"
@@ -113,7 +115,8 @@ def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
 def _equation(shapes: TypedShapes, key: str) -> str:
     """How a matrix is computed, in the letters of the sheet: 'S = Q · Kᵀ'.
 
-    A matrix that only the drawn table has is the product of its operands, in reverse order if tokens are columns.
+    A matrix that the drawn table has and the sheet's does not is the product of its operands, with nothing transposed,
+    in reverse order if tokens are columns.
     """
     if key in shapes.variant.table.by_key:
         return f"{shapes.letter(key)} = {write_formula(shapes.variant, key)}"
@@ -162,9 +165,9 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
 def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
     """Yield the keys of the sentences on which of the weights of `rows` tokens are hidden.
 
-    "mask" for a causal mask, then one on windows or chunks: "window", "window-both-ways" or "chunk" if all layers have
-    the same limit and it hides something; "some-layers" if layers differ and one of their limits does. No such key if
-    the scores are not of a text with itself.
+    First "mask" for a causal mask. Then, if all layers have the same limit and it hides something, "window" (causal),
+    "window-both-ways" (not causal) or, for a chunk without a window, "chunk"; or "some-layers" if layers differ and one
+    of their limits hides something. Only "mask" can come if the scores are not of a text with itself.
     """
     if is_causal(shapes):
         yield "mask"
@@ -180,7 +183,8 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[Mismatc
 
     First come the sides that should be equal and are not in the equations of the figure's results. If the figure draws
     no products, these are left out for a result that another figure of this table draws as a product, except where
-    sides are added. Then come heads that cannot be multiplied and joined matrices that do not add up.
+    sides are added. Then come heads that cannot be multiplied and joined matrices that do not add up. Nothing if
+    `shapes` compare no lengths.
     """
     letters = shapes.variant.typeset_letters
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
@@ -253,7 +257,8 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
     """The sentence on heads that cannot be multiplied, or on joined matrices that do not add up, by the kind.
 
-    It has letters and lengths of all sides, and unless they are "joined" the width of a head of each.
+    It can name the equation, the axis of the first side, and the letters and lengths of all sides; unless the kind is
+    "joined", also the width of a head of each and the number of heads of the first.
     """
     blanks = [blank for blank, _ in mismatch.sides]
     letters, lengths = [shapes.letter(b.tensor) for b in blanks], [shapes.label(b) for b in blanks]

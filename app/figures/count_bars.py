@@ -100,7 +100,7 @@ def draw_counts(
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
-    """The number that fills the width of each figure, by the key of the figure's last row.
+    """The number that fills the width of each figure, by the key of the figure's last row; {} on a sheet in letters.
 
     It is the largest typed number of its rows, or if that is larger, the sum of the typed parts times the factor of the
     plan; at least 1. A row without an answer counts as 0.

@@ -62,10 +62,11 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 
 
 def fast_replace(part: T, /, **values: Any) -> T:
-    """A part with other values: `dataclasses.replace` in a sixth of the time; a drawing needs it a hundred times.
+    """A copy of a part with other values: `dataclasses.replace` in a sixth of the time.
 
-    `__init__` and `__post_init__` don't run, and names of values aren't checked. What the part has already worked out
-    and cached is copied, except for an edge's `text_box`.
+    A drawing needs it a hundred times. `__init__` and `__post_init__` don't run, and names of values aren't checked.
+    What the part has already worked out and cached is copied, even if the new values would change it, except for an
+    edge's `text_box`.
     """
     copy: T = object.__new__(type(part))
     fields = vars(copy)
@@ -195,7 +196,10 @@ class Box:
 
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
-    """The part of a card behind the front card that is not covered: an L, or all of it if they do not overlap."""
+    """The part of a card up and to the right of the front card that this leaves uncovered: an L of six corners.
+
+    If they do not overlap, it is the whole card, with four.
+    """
     left, top, right, bottom = card.x, card.y, card.right, card.bottom
     inner_x, inner_y = front.right, front.y
     if inner_x <= left or inner_y >= bottom:  # nothing covers it
@@ -317,7 +321,7 @@ class Edge:
         return self.text_box.y + self.line_height + BASELINE_PX
 
     def moved(self, x: float, y: float) -> Edge:
-        """The edge further right and down, with its label where that is worked out already."""
+        """A copy of the edge, `x` further right and `y` further down, with its label; the edge itself if both are 0."""
         if not (x or y):
             return self
         edge = fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
@@ -332,7 +336,10 @@ class Edge:
         return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """The edge with its label moved outwards, away from its box, to CLEAR_PX past all of these rectangles."""
+        """A copy of the edge with its label moved outwards, to CLEAR_PX past all of these rectangles.
+
+        Which way is outwards depends on the side alone; the label is moved even if it touches none of them.
+        """
         text = self.text_box
         match self.side:
             case "left" | "foot":
@@ -349,7 +356,8 @@ class Edge:
 def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
     """The edges, with labels that would overlap another one or `taken` rectangles moved outwards until they are free.
 
-    Labels at the left and at the top move first, then the others. A label that is not shown takes no room.
+    Labels at the left and at the top move first, then the others; an edge whose label is free is returned as it is. A
+    label that is not shown takes no room.
     """
     spread_edges = list(edges)
     texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
@@ -580,7 +588,8 @@ class Sketch:
         """The states of its parts (see Flow), by their `products`: "on", "done", "on done" or "".
 
         A part is on if `working`, the product worked on, is one of its products, or is "" because all is done. It is
-        done if any of its products is; `is_done` says of a product whether it is fully answered.
+        done if any of its products is; `is_done` says of a product whether it is fully answered. Parts without products
+        share the key "" and are never done.
         """
         kinds = (self.boxes, self.edges, self.arcs, self.signs, self.brackets)
         states = dict[str, str]()

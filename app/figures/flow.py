@@ -107,7 +107,7 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 
 
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
-    """The plan with only those products in which some length of `second` differs from that of `first`.
+    """The plan with only those products in which some length of `second` differs from that of `first`, lane by lane.
 
     The lengths are rows and columns of both operands and the result. One that is only in `first` or `second` differs.
     """
@@ -485,10 +485,11 @@ class _Lane:
         return self._near(product) + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
 
     def _other_brackets(self, columns: dict[str, Sketch], sketch: Sketch) -> Iterator[MismatchBracket]:
-        """Yield the brackets along the columns of left operands that are too wide or as wide, then of other mismatches.
+        """Yield the brackets along the columns of left operands, then those of other mismatches.
 
-        Left out are mismatches between the inner sides of a product, and those between rows of matrices in the lane,
-        which have their brackets already.
+        The former are of products whose inner sides differ, if the left operand is drawn at least as wide as the right
+        one's inner side is long. Left out are mismatches between the inner sides of a product, and those between rows
+        of matrices in the lane, which have their brackets already.
         """
         products = [each for each in self.products if each.right]
         for each in products:

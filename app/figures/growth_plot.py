@@ -39,8 +39,8 @@ class _Axes:
 def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool) -> Figure:
     """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet.
 
-    If the drawing `shows_mismatches` and all three are typed, a number at which the lines do not meet is a mismatch,
-    whatever the key says. A number that is not typed, or 0, has no line.
+    If the drawing `shows_mismatches` and all three are typed, a number at which the lines do not meet exactly is a
+    mismatch, whatever the key says. A number that is not typed, or 0, has no line and is "?" in the alt text.
     """
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
@@ -69,10 +69,11 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatche
 
 
 def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
-    """Axes with room for the sheet's tokens, for where the lines meet, as typed and drawn, and for the typed lines.
+    """Axes, as powers of ten, with room for the sheet's tokens, the typed lines, and two meeting points.
 
-    They begin and end at powers of ten. The axis of tokens has at least two decades and begins at 1 or later; that of
-    operations has at least one, and goes from 1 to 100 without a line.
+    One is the number typed for it; the other follows from the lines, if both are typed. The axis of tokens has at
+    least two decades and begins at 1 or later; that of operations has at least one, and goes from 1 to 100 without a
+    line.
     """
     lengths = [float(tokens), float(typed.get("crossing", tokens))]
     if all(key in typed for key in LINES):

@@ -296,7 +296,10 @@ def key_labels(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], ...]:
-    """The numbers of a picture's cells as text, weights in percent, scores as decimals; "" for a masked one."""
+    """The numbers of a picture's cells as text, row by row: means where it is reduced, "" for a masked cell.
+
+    Weights and "rest" are in percent; products and scores have the decimals that suit the picture's largest number.
+    """
     drawn = cells(*stage_numbers(numbers, stage))
     is_share, places = stage in ("weights", "rest"), places_for(drawn.largest)
     return tuple(

@@ -73,7 +73,7 @@ class HeadNumbers:
         return products
 
     def last_row(self) -> HeadNumbers:
-        """The last query alone, (1, N): what a decode step computes of this head."""
+        """The last query alone, (1, N), with all keys and its place in the text: what a decode step computes."""
         rows = {"queries": self.queries, "scores": self.scores, "weights": self.weights, "mask": self.mask}
         last: dict[str, Any] = {name: numbers[-1:] for name, numbers in rows.items()}
         first_query = self.first_query + len(self.queries) - 1
@@ -165,10 +165,11 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares; one row of numbers stays one row.
+    """The numbers as at most `most` × `most` means over squares, with the first row and column of each.
 
-    The squares are as small as that allows; with a side of 1, the numbers stay as they are. Hidden numbers don't count
-    in a mean. A cell is hidden, and 0, if all its numbers are.
+    One row of numbers stays one row. The squares are as small as that allows, cut off at the lower and right end; with
+    a side of 1, the numbers stay as they are. Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its
+    numbers are.
     """
     import numpy as np
 
@@ -340,7 +341,10 @@ def decimal(value: float, places: int) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in percent with spaces that don't break: '61 %', '0.4 %' below 0.95 %, '< 0.1 %' below that, '0 %'."""
+    """A share in percent with spaces that don't break: '61 %', '0.4 %', '< 0.1 %' or '0 %'.
+
+    It has one decimal below 0.95 %, and none from there on.
+    """
     hundredths = 100 * share
     if 0 < hundredths < 0.1:
         return "<\u00a00.1\u00a0%"
@@ -357,8 +361,8 @@ def _areas(
 ) -> tuple[dict[tuple[Hue, int], list[Rect]], list[Rect]]:
     """The cells in `plot` as rectangles by hue and level, and those that are masked; equal neighbours in a row are one.
 
-    `largest` has the highest level, by default the largest absolute value; what rounds to level 0 has no rectangle.
-    Unless `signed`, nor does a negative value.
+    The hue is "plus" or "minus", a level from 1 to `levels`. `largest` has the highest level, by default the largest
+    absolute value; what rounds to level 0 has no rectangle. Unless `signed`, nor does a negative value.
     """
     import numpy as np
 
@@ -388,11 +392,11 @@ def _add_ramp(
     *,
     is_share: bool,
 ) -> float:
-    """Add the line at `top` that says what the colours are: a ramp, its ends, and what hatching means if a cell has it.
+    """Add to `areas`, `masked` and `labels` the line at `top` that says what the colours are.
 
-    The ramp goes from 0 % to the largest value if `is_share`, else from minus the largest to the largest. Every text is
-    added once for each of `sizes`, in the middle of the line; the largest decides how much room texts have. Returns the
-    y at which the line ends.
+    It has a ramp, its ends, and, if a cell is masked, what hatching means. The ramp goes from 0 % to the largest value
+    if `is_share`, else from minus the largest to the largest. Every text is added once for each of `sizes`, in the
+    middle of the line; the largest decides how much room texts have. Returns the y at which the line ends.
     """
     places = places_for(drawn.largest)
     high = percent_text(drawn.largest) if is_share else decimal(drawn.largest, places)
@@ -433,7 +437,10 @@ def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
 
 
 def _fitting(token: str, room: float, size: float) -> str:
-    """As much of the beginning of a token as fits into `room` px at a size of type, with "…" if anything is cut."""
+    """As much of the beginning of a token as fits into `room` px at a size of type, with "…" if anything is cut.
+
+    If nothing fits, it is "…" alone, which may be wider than the room.
+    """
     room *= LABEL_PX / size
     if label_px(token) <= room:
         return token
@@ -467,7 +474,8 @@ def _pixels(rect: Rect) -> tuple[int, int, int, int]:
 
 
 def _write(image: Image.Image, label: Label) -> None:
-    """Write a label into a PNG; one with a letter that the font lacks becomes "#".
+    """Write a label into a PNG; one with a letter that the font lacks becomes "#" as a whole, and "−" is written as
+    "-".
 
     A turned label always begins at its place, reading upwards; others begin or end there.
     """

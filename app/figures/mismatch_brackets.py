@@ -79,12 +79,13 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
 
 
 def _bracket_between(first: Side, second: Side) -> MismatchBracket:
-    """The bracket of two sides that should be equal, at the longer one, at least MIN_BRACKET_PX long.
+    """The bracket of two sides that should be equal, at the one drawn longer: '896 ≠ 840', the longer first.
 
-    It covers the part of the longer side beyond the shorter one's length. A vertical and a horizontal side are the
-    inner sides of a product, and both are measured from its corner: from the lower end or the right one. Two vertical
-    or two horizontal ones are measured from the upper or left end. The bracket is left of the box or above it; on the
-    other side if the longer side has its label there (`labelled_before`) and the two are not inner sides.
+    It covers the part of the longer side beyond the shorter one's length, at least MIN_BRACKET_PX. A vertical and a
+    horizontal side are the inner sides of a product, and both are measured from its corner: from the lower end or the
+    right one. Two vertical or two horizontal ones are measured from the upper or left end. The bracket is left of the
+    box or above it; on the other side if the longer side has its label there (`labelled_before`) and the two are not
+    inner sides.
     """
     short, long = sorted((first, second), key=lambda side: side.px)
     rect, away = long.box.rect, first.vertical != second.vertical
@@ -139,7 +140,11 @@ def with_free_labels(sketch: Sketch) -> Sketch:
 
 
 def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
-    """The first place where a label would touch nothing that is taken, with some room at either end."""
+    """The first of the places where a label would touch nothing that is taken, with ROOM_PX to spare at the left and
+    right.
+
+    Raises AssertionError if the places end before that.
+    """
     in_the_way = list[Rect]()  # of earlier places; mostly of the next ones too, so they are looked at first
     for x, y, width, height in places:
         label = Rect(x - ROOM_PX, y, width + 2 * ROOM_PX, height)

@@ -84,7 +84,7 @@ class Pen:
         )
 
     def with_inside(self, box: Box) -> Box:
-        """A matrix with everything that is drawn inside it.
+        """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is.
 
         That is what a mask hides of the attention weights, breaks in shortened sides, and, of cached keys and values,
         the new token's row as the part that is meant. If all sides are known, also a tint for every second group and
@@ -101,9 +101,9 @@ class Pen:
         return fast_replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand of a result, its lower edge CORNER_PX above the base line; None if the result has none.
+        """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line.
 
-        It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
+        None if the result has none. It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
         """
         operand = self.sizes.operand_above(result)
         if operand is None:
@@ -124,7 +124,11 @@ class Pen:
         return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
-        """A matrix of several heads, with the last of them as the part that is meant."""
+        """A copy of a matrix of several heads, with the last of them as its `part`.
+
+        That is on the right, or if transposed at the bottom. Raises ZeroDivisionError for a matrix that is not made of
+        heads.
+        """
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)
         if whole.transposed:
@@ -276,7 +280,10 @@ def _blanks(box: Box) -> tuple[Blank, Blank]:
 
 
 def _cuts(box: Box, count: int) -> list[Polygon]:
-    """The lines that cut a box into `count` equal strips along its columns, both ends included; [] if too narrow."""
+    """The lines that cut a box into `count` equal strips along its columns, both ends included; [] if too narrow.
+
+    They are upright, or level in a transposed box. Too narrow are strips of less than MIN_RULE_PX.
+    """
     x, y, width, height = box.rect
     side = (height if box.transposed else width) / max(count, 1)
     if side < MIN_RULE_PX:

@@ -182,9 +182,10 @@ class MatrixSizes:
     def content_width(self, plan: FigurePlan) -> float:
         """The width in px of a figure's matrices as its layout puts them, without the space around and between them.
 
-        It is the widest in a stack, the sum in a row, and for a flow see `_lane_width`. Decks add their operands that
-        are broadcast. Other layouts add up the left operand and the column of each result, "head-scores" also the
-        single head that is pulled out of the left operand; "head-context" its matrices and the single head.
+        It is the widest in a stack, the sum in a row, and for a flow see `_lane_width`. Decks add the second operands
+        of broadcasting and concatenation (see `added_to`). Other layouts add up the left operand and the column of each
+        result, "head-scores" also the single head that is pulled out of the left operand; "head-context" its matrices
+        and the single head.
         """
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:

@@ -33,8 +33,9 @@ def draw_figures(
     """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
 
     None on a worksheet that shows no drawing. Matrices come first, as mirror images on a sheet whose tokens are
-    columns, then bars of counts; of a sheet in steps, until it is filled in, only the matrices of the step. `scale`
-    draws sides in proportion to their lengths ("true") or to the square roots of these ("root").
+    columns, then bars of counts; of a sheet in steps, until it is filled in, only the matrices of the step. Stripes are
+    left out while they have nothing to draw (see `has_stripes`). `scale` draws sides in proportion to their lengths
+    ("true") or to the square roots of these ("root").
 
     Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
     another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the

@@ -42,9 +42,10 @@ _MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
-    """Whether there is something to draw: the input's width and a head's are known, and the sheet states H and G.
+    """Whether there is enough to draw: the widths of the input and a projection are known, and the sheet states H and
+    G.
 
-    Nothing is drawn if a known side of a head is over _MOST_TIMES as long as the input's longer one (a mere dot).
+    Nothing is drawn if a known side of a projection is over _MOST_TIMES as long as the input's longer one (a mere dot).
     """
     lengths = shapes.lengths
     widths = [lengths[blank] for key in plan.results if (blank := Blank(key, "columns")) in lengths]
@@ -234,7 +235,7 @@ class _Stripes:
         return fast_replace(box, letter=letter, part=part, strips=strips, hatched=False)
 
     def _arc(self, source: Box, above: Box, key: str) -> Arc:
-        """The arc from the input's columns to the rows of a projection; open while a length is missing."""
+        """The arc from the input's columns to a projection's rows; open while one is missing, never a mismatch."""
         lengths = self.pen.shapes.lengths
         is_open = self._columns(self.plan.left) is None or Blank(above.tensor, "rows") not in lengths
         start = Point(source.rect.x, source.rect.y - _ABOVE_PX)

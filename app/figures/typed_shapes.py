@@ -79,11 +79,12 @@ class TypedShapes:
         return cls(variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches)
 
     def with_facts(self) -> TypedShapes:
-        """The shapes with the true lengths of the inputs' sides that were not typed: for exhibits.
+        """A copy of the shapes with the true lengths of the inputs' sides that are not known yet: for exhibits.
 
         So are the rows of parameters that an input is multiplied by. A side with a size that the sheet's text does not
-        state is left out. Unchanged on a sheet in letters, without `names_sizes`, and on a sheet that asks for a
-        parameter, whose text does not state the input either.
+        state is left out. `compared` and `mismatches` stay as they are. The shapes themselves are returned on a sheet
+        in letters, without `names_sizes`, and on a sheet that asks for a parameter, whose text does not state the input
+        either.
         """
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
         in_letters = self.variant.worksheet.answers == "letters"

@@ -64,7 +64,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 def _reason(variant: Variant, row: Row) -> list[Piece]:
     """Why a row has its shape, as pieces to typeset: in the words of its step if it has one, else of its operation.
 
-    The sheet's symbols in it are set as symbols, except A, which can be an article.
+    The sheet's symbols in it are set as symbols, except A and a, which can be articles.
     """
     letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
@@ -73,10 +73,10 @@ def _reason(variant: Variant, row: Row) -> list[Piece]:
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
-    """The first MAX_WRONG_SHAPES wrong shapes of a row, each with all misconceptions that lead to it, by name.
+    """The first MAX_WRONG_SHAPES different wrong shapes of a row, each with all misconceptions that lead to it.
 
-    They come in the order of `expectations`. Boxes that a misconception leaves right hold their right number. A shape
-    is left out if it is the right one.
+    Each is {"shape": text, "misconception": the names, joined by "; "}, in the order of `expectations`. Boxes that a
+    misconception leaves right hold their right number. A shape is left out if it is the right one.
     """
     misconceptions: dict[tuple[int, ...], list[str]] = {}
     truth = [variant.answer(blank) for blank in row.blanks]

@@ -64,9 +64,9 @@ def handout_documents(
 
     Each is a function that makes its data only when it is called. Sheets and keys are split into documents of
     SHEETS_PER_DOCUMENT, or of more if that would be more documents than can be bound. `options.key` is "none" for
-    sheets only, "with" for sheets, table and keys, "only" for table and keys; a single variant has no table. `base_url`
-    is the app's address for students, for links and QR codes; with "" sheets have only their code. Raises HandoutError
-    for too long a course or date.
+    sheets only, "with" for sheets, table and keys, "only" for table and keys; a variant on several sheets has one key,
+    and a single variant no table. `base_url` is the app's address for students, for links and QR codes; with "" sheets
+    have only their code. Raises HandoutError, at once, for too long a course or date.
     """
     variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
     document = partial(_document, options, base_url, _header(options, variants, tickets))
@@ -99,11 +99,12 @@ def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
-    """What all documents of a handout share: language, labels, title, course, date, layout, paper, figures, ticket.
+    """What all documents of a handout share: its texts, how it is printed, and the exit ticket.
 
-    The title is that of the variants; if theirs differ, since they are of several models, it is the name of the first
-    one's topic. "back", the exit ticket, is None unless `options.back` is the key of one; an unknown key is not
-    reported. Raises HandoutError for a course or date that is too long for a line.
+    These are language, labels, title, course, date; layout, paper, large type or not, figures; and "back". The title is
+    that of the variants, of which there is at least one; if theirs differ, since they are of several models, it is the
+    name of the first one's topic. "back", the exit ticket, is None unless `options.back` is the key of one; an unknown
+    key is not reported. Raises HandoutError for a course or date that is too long for a line.
     """
     ticket, first = tickets.get(options.back), variants[0]
     shared_title = len({variant.title for variant in variants}) == 1
@@ -193,10 +194,10 @@ def _document(
 def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
     """The variants, each with "panel-model", the index of the variant by which its sheet is split into panels.
 
-    Finding where a sheet breaks takes most of the time of typesetting it. Variants that differ only in their numbers
-    break at the same rows, so it is found once for all of them: for the one with the longest description; of equal
-    ones, the longest link, then the first. "frames" has for each drawing the largest width and the largest height among
-    these variants.
+    Finding where a sheet breaks takes most of the time of typesetting it. Variants with the same title, description of
+    the model, footnote, questions, rows, program and number of drawings break at the same rows, so it is found once for
+    all of them: for the one with the longest description of its sizes; of equal ones, the longest link, then the first.
+    "frames" has for each drawing the largest width and the largest height among these variants.
     """
     model: dict[str, int] = {}
     frames: dict[str, list[tuple[float, float]]] = {}
@@ -318,11 +319,11 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
-    """The rows of the table, and the width in em of the widest letter, which aligns the names.
+    """The "rows" of the table, and "letter-width", the width in em of the widest letter, which aligns names.
 
     With `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a
-    program their options. There is a line for a repair wherever the worksheet asks for one: nothing tells whether a
-    line is wrong.
+    program their options. A line for a repair is then added as the last row if the worksheet asks for one and this
+    program has none: so nothing tells whether a line is wrong.
     """
     rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
     if asks and asks_in_vain_for_repair(variant):
@@ -350,11 +351,11 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
 
 
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
-    """What a question about a program has on paper: options to tick, boxes, or a line to write code on.
+    """What a question about a program has on paper: "options" to tick, "boxes", or a "line" to write code on.
 
-    Options are numbered; in the question for the wrong line, they are line numbers, and "none" comes last. A joint
-    answer with nothing printed between its parts has a box for each part. Anything else, such as a pattern, has a line,
-    and so has no row at all.
+    Options are numbered; in the question for the wrong line, they are line numbers, and "none" comes last. "short" is
+    true for these and for options that are no sentences. A joint answer with nothing printed between its parts has a
+    box for each part. Anything else, such as a pattern, has a line, and so has no row at all.
     """
     asked = variant.table.askable[row.key] if variant and row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
@@ -409,8 +410,8 @@ def _qr_svg(link: str) -> str:
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
     """A drawing for the template: its alt text as "title", its frame, matrices, lanes, labelled edges, arcs and signs.
 
-    Edges without a label are left out. "pulled" has the corners of each head that is drawn pulled out of its matrix.
-    The frame has room for labels if it `has_labels`; otherwise it fits what is drawn.
+    Edges without a label, outlines and brackets are left out. "pulled" has the corners of each head that is drawn
+    pulled out of its matrix. The frame has room for labels if it `has_labels`; otherwise it fits what is drawn.
     """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {
@@ -429,7 +430,7 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
 
 
 def _ink_frame(figure: Figure) -> Rect:
-    """The frame around a figure's matrices, arcs and signs, and the letters next to matrices too small to hold them."""
+    """The frame 1 px around a figure's boxes with cards, lanes, ends of arcs, signs, and letters next to boxes."""
     rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
     rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
     rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
@@ -438,9 +439,10 @@ def _ink_frame(figure: Figure) -> Rect:
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    """A matrix as drawn: position and size, hatching, letter, masked part, lines inside, cards, and the part meant.
+    """A matrix as drawn: position and size, hatching, letter, masked part, lines, groups, and the part meant.
 
-    The letter is None if there is no room for it, and has a ᵀ if the matrix is drawn transposed.
+    It also has the breaks in shortened sides as "gaps", all "cards" and of these the tinted ones. The letter is None if
+    there is no room for it, and has a ᵀ if the matrix is drawn transposed.
     """
     letter = _letter(box.symbol, splitter) if box.letter_fits else None
     inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "gaps")}
@@ -482,7 +484,7 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
     """The key of one variant: code, title, rows, students' names, sizes used, answers, likely mistakes, drawings.
 
     Of the open questions it has those with a model answer, and that. The drawings are those of the right answers, with
-    all numbers. Without `names` for its code the list of names is empty.
+    all numbers; none if `options.figures` is "none". Without `names` for its code the list of names is empty.
     """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {

@@ -45,7 +45,9 @@ class PdfBinder:
             _append_pdf(self._whole, opened)
 
     def to_bytes(self) -> bytes:
-        """The whole PDF, compressed; the same documents give the same bytes. At least one must have been added."""
+        """The whole PDF, compressed; the same documents give the same bytes. Raises AssertionError if none has been
+        added.
+        """
         from pikepdf import ObjectStreamMode
 
         assert self._whole is not None  # noqa: S101 - every handout has a document
@@ -63,6 +65,7 @@ def _append_pdf(target: Pdf, source: Pdf) -> None:
     """Append the pages and tags of `source` to `target`, its tags as one Part after those of the target.
 
     The numbers by which its pages and links point to their tags are raised above those in use, which changes `source`.
+    Nothing else of `source` is copied, such as its outline or title.
     """
     from pikepdf import Name
 

@@ -82,9 +82,9 @@ def _named_sheets(
 def _differing_sheets(library: Library, options: HandoutOptions, progress: ReportProgress | None) -> list[HandoutSheet]:
     """Return `options.sheets` sheets without names, all different, in the order of their seeds.
 
-    Seeds 0, 1, 2 … are tried in turn, and `progress` is called after each with how many sheets there are, and of how
-    many. Raises HandoutError after more than EXTRA_SEEDS_TRIED + `options.sheets` seeds in a row that give no new
-    variant.
+    Seeds 0, 1, 2 … are tried in turn, and `progress` is called after each, new or not, with how many sheets there are,
+    and of how many. Raises HandoutError after more than EXTRA_SEEDS_TRIED + `options.sheets` seeds in a row that give
+    no new variant, and what Library raises.
     """
     sheets: dict[str, HandoutSheet] = {}
     repeats = seed_number = 0

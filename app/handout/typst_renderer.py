@@ -55,10 +55,11 @@ class TypstRenderer:
         self._missing_letters: frozenset[str] = frozenset()  # that no font has, as far as documents have shown
 
     def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
-        """All documents typeset and bound into one tagged PDF (PDF/UA-1), in their order.
+        """All documents, from one to MAX_DOCUMENTS, bound in their order into one tagged PDF (PDF/UA-1).
 
-        `progress` is called after each document with the number of those bound and of all. If one fails, its error is
-        raised and the rest are dropped.
+        They are typeset in up to COMPILERS_PER_RENDERER threads, but `progress` is called in the caller's, after each
+        document with the number of those bound and of all. If one fails, its error is raised and those not yet begun
+        are dropped.
         """
         binder = PdfBinder()
         with ThreadPoolExecutor(COMPILERS_PER_RENDERER) as pool:
@@ -132,7 +133,9 @@ class TypstRenderer:
 
 
 def _with_placeholders(text: str, missing: frozenset[str]) -> str:
-    """The text with PLACEHOLDER for each run of missing letters that joiners connect, such as one emoji.
+    """The text with PLACEHOLDER for each missing letter, or for several that joiners connect, such as one emoji.
+
+    Joiners and variation selectors that follow go with it.
 
     Example: _with_placeholders("Zoe 👩‍🎓🎉", {"👩", "🎓", "🎉"}) == "Zoe □□"
     """

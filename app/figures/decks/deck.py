@@ -125,11 +125,11 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
 
 
 def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
-    """Yield the cards that belong to every second group of query heads; 0 is the first card behind the front one.
+    """Yield the cards that belong to every second group of query heads, the second group first, the fourth next.
 
-    None unless the cards count H or G alone, at least as many are drawn as there are groups, and the model has more
-    than one group and fewer than heads. The drawn cards of each text are divided evenly among the groups; the second
-    group is the first that is yielded.
+    A card is its place minus 1: 0 is the one behind the front card, and places run on from text to text. The drawn
+    cards of each text are divided evenly among the groups. Nothing unless the cards count H or G alone, at least as
+    many are drawn as there are groups, and the model has more than one group and fewer than heads.
     """
     groups, heads = pen.shapes.variant.sizes["G"], pen.shapes.variant.sizes["H"]
     if sides.cards is None or not (1 < groups < heads) or count < groups:
@@ -144,12 +144,12 @@ def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[
 def with_edges(
     pen: Pen, deck: Deck, sides: Sequence[tuple[Blank | None, EdgeSide, EdgeShown]], named: set[str]
 ) -> Deck:
-    """The deck with a label at each of `sides`; entries whose blank is None are skipped.
+    """A copy of the deck with labels at `sides` alone; entries whose blank is None are skipped.
 
     Each entry is a blank, the side of the front card, and how much is shown. The name of what a side counts is written
-    only if that is "label" and the name is not in `named`; names written are added to `named`. "under" is drawn as
-    "below". The letter of a card that is too small to hold it goes with the label of the "under" side if `sides` has
-    one, else above the deck.
+    only if that is "label" and the name is not in `named`, to which it is then added. "under" is drawn as "below". The
+    letter of a card that is too small to hold it goes with the label of the "under" side if `sides` has one, else above
+    the deck. Labels that would overlap are moved outwards.
     """
     edges, box = list[Edge](), deck.box
     letter = "" if box.letter_fits else box.symbol

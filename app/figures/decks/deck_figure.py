@@ -47,9 +47,9 @@ class _DeckFigure:
     def sketch(self) -> Sketch:
         """Draw the plan's left deck, then each result with its operands, and move labels to free places.
 
-        A product is in the corner layout with an arc, a bracket at each mismatch and no sign. A result to which a
-        second tensor is added or broadcast is after that tensor's sign and deck and a "=", any other after an arrow.
-        The flow has the frame to look at for each result, and the states of the parts that are worked on.
+        A product is in the corner layout with an arc, a bracket at each mismatch and no sign. A result of broadcasting
+        or concatenation is after its second operand's sign and deck and a "=", any other after an arrow. The flow has
+        the frame to look at for each result, and the states of the parts that are worked on.
         """
         left = self._deck(self.plan.left)
         is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
@@ -171,7 +171,8 @@ class _DeckFigure:
     def _arc(self, key: str) -> Arc:
         """The arc of a product, from the left deck's columns to the right deck's inner side.
 
-        If the two differ, it is a mismatch and goes only as far as the shorter one; it is open if one is not known.
+        If the two differ (on a sheet in letters, in meaning), it is a mismatch and goes only as far as the side drawn
+        shorter. It is open if one of them is not known, and never a mismatch if the drawing compares nothing.
         """
         left, right = self.placed[self._operands(key)[0]], self.above[key]
         inner = (left.sides.columns, right.sides.columns if right.box.transposed else right.sides.rows)
@@ -208,7 +209,8 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck that is no result or right operand of a product, with the place of each.
+    """The labelled sides of a deck that is neither the result nor the right operand of a product, with the place of
+    each.
 
     Cards are at "upper", rows "left", columns "below" and texts "lower", all with their names. With `has_arc`, an arc
     above the deck, the columns are "under", where the letter is written that has no room inside the card.

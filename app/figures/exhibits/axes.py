@@ -91,9 +91,9 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
     """A side of a matrix with its length, coloured and named after what that length counts in this model.
 
     `cells` is how many cells long each length is drawn. The wording names sizes that count tokens, V or E; other sizes
-    are "features", and a length that is no size has no name. At most the first six cells have names. For N tokens of a
-    model that reads text and for M tokens these are words, for M of another sentence; for a single new token "new
-    token"; for anything else numbers from 1.
+    are "features", and a length that is no size has no name. The first six cells, or fewer, have names: for N tokens of
+    a model that reads text and for M tokens these are words, for M of another sentence; for a single new token "new
+    token"; for anything else numbers from 1. Raises KeyError for a side without a length.
     """
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)

@@ -63,7 +63,10 @@ class Cards:
         return self.stripe * len(self.shown(key))
 
     def stripes(self, key: str, x: float, y: float, stripe: float) -> Iterator[Part]:
-        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide, with a gap for heads that are left out."""
+        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide.
+
+        The two None of `shown` leave a gap of two stripes.
+        """
         css = f"matrix {self.heads.table[key].role}"
         for place, head in enumerate(self.shown(key)):
             if head is not None:
@@ -82,7 +85,7 @@ class Cards:
         """Yield cards of heads at their upper left corners, with the head's number on the last, or all if `labelled`.
 
         `placed` are (head, x, y); a head of None is skipped. `state` is added to their classes, `prefix` goes before
-        their keys, which without it are those of the stripes.
+        their keys, which without it are those of the stripes. The data of each card has its "head".
         """
         css = f"matrix {self.heads.table[key].role} card {state}".strip()
         width = self.width(key)

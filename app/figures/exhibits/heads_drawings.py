@@ -81,7 +81,8 @@ class HeadsDrawings:
     def _lifted(self, key: str, y: float) -> Iterator[Part]:
         """Yield the outline of one matrix, its deck above it, and the deck's title.
 
-        Each card has as data the width of its stripe and how far below it that stripe is, for the script.
+        Each card has as data, besides its head, the width of its stripe and how far below it that stripe is, in px, for
+        the script.
         """
         cards, slab = self.cards, y + 34
         shown = cards.shown(key)
@@ -113,8 +114,8 @@ class HeadsDrawings:
     def _fitted(self, key_head: int) -> Iterator[Part]:
         """Yield one key card; if it was tried or found, with the query cards that read it; once found, a score card.
 
-        "Tried" means in this round, until the last one is over. Such a card, with all that belongs to it, is marked
-        "now" if it fits, else "wrong".
+        Only the card tried last in this round counts as tried, and after the last round none does. It is marked "now"
+        if it fits, else "wrong", with all that belongs to it; cards found in earlier rounds have no mark.
         """
         groups, head = self.groups, self.dealing.found.get(key_head)
         is_tried = key_head == self.dealing.tried and self.dealing.asked is not None
@@ -166,8 +167,8 @@ class HeadsDrawings:
     def join(self) -> FrameDrawing:
         """The context cards put next to each other as C, in the corner of its product with W_O, which is above O.
 
-        W_O has lines between the rows of each head. Its width is to its height as √columns to √rows, but at least 60 px
-        and as far as there is room.
+        W_O has lines between the rows of each drawn head. Its width is to its height as √columns to √rows, but at least
+        60 px and at most what there is room for.
         """
         cards, top = self.cards, 26.0
         x, y = LEFT + WEIGHT_PX + 10, top + WEIGHT_PX + 8

@@ -181,10 +181,10 @@ class ProductLayout:
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
         """The result in its place with its labels: `how` is its class, "empty", "full", "masked" or "sums".
 
-        With "sums", there is a 1 next to each row in place of the label of the rows, or below each column if tokens are
-        columns; "<1" with an attention sink, whose weight is dropped. Without `how` it has no lines between cells.
-        `letter` is written in its middle, its letter if None, and for "masked" and "sums" in the part that a causal
-        mask does not hide; `data` is for the script.
+        With "sums", there is a 1 next to each named row in place of the label of the rows, or below each named column
+        in place of theirs if tokens are columns, and a Σ in line with them; "<1" with an attention sink, whose weight
+        is dropped. Without `how` it has no lines between cells. `letter` is written in its middle, its letter if None,
+        and for "masked" and "sums" in the part that a causal mask does not hide; `data` is for the script.
         """
         rows, columns = self.rows, self.columns
         marks = list(
@@ -311,8 +311,9 @@ class ProductLayout:
     ) -> Iterator[DrawnMark]:
         """Yield the area of a matrix: hatched if it is a parameter, with lines between its cells.
 
-        `cells` says between which: "rows", "columns", "both" or "". Its letter, or `letter`, is in the middle; if
-        `low`, in the part that a causal mask does not hide. "" means no letter.
+        `cells` says between which: "rows", "columns", "both" or "". `letter` is in the middle; if None, the matrix's
+        letter, with ᵀ for a transposed operand; "" means no letter. If `low`, it is in the part that a causal mask does
+        not hide: the lower left, or the upper right if tokens are columns.
         """
         yield RectangleMark(0, 0, columns.px, rows.px, "body")
         if self.shapes.table[tensor].parameter:

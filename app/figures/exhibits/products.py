@@ -77,10 +77,10 @@ def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, 
 def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
     """The shapes of the matrices that are multiplied: the sheet's, or those of one slice for tensors that are sliced.
 
-    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Without slices, the very same shapes. With them, the
-    table has only the operands, the result and the weights, without operations, and their last two sides as rows and
-    columns. Raises UnmultipliableError if the typed widths can't be split into heads, or the operands have different
-    numbers of them.
+    Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Without slices, the very same object. With them, a copy
+    whose table has only the operands, the result and the weights, without operations, and their last two sides as rows
+    and columns; `compared` and `mismatches` stay those of the whole tensors. Raises UnmultipliableError if the typed
+    widths can't be split into heads, or the operands have different numbers of them.
     """
     if not product.sliced:
         return shapes
@@ -149,7 +149,8 @@ def _of_slice(
 ) -> tuple[Expression, Fraction | None, Expression | None]:
     """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters.
 
-    If it `splits`, a side of several heads is divided by H or G; raises UnmultipliableError if that leaves a remainder.
+    The latter two are None if nothing is typed, or it has no meaning. If it `splits`, a side whose true length has an H
+    or else a G is divided by that number of heads; raises UnmultipliableError if the typed length leaves a remainder.
     """
     side = shapes.table[blank.tensor].expression(blank.field)
     length, meaning = shapes.lengths.get(blank), shapes.meanings.get(blank)

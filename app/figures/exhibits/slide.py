@@ -130,8 +130,9 @@ class _ProductFrames:
     def _cell_steps(self) -> Iterator[SlideStep]:
         """Yield three frames: "ask" for the cell of one row and column, "cell" with how it is filled, "all" cells.
 
-        The first has a question, and as data for the script the named cells, the asked one, and what to say of a wrong
-        one. On a sheet in letters, the last does not say how many numbers the result has.
+        The first has a question. The data of its result, for the script: how many rows and columns have names, these
+        names, the asked cell (from 0), and how to name a cell and what to say of a wrong one. On a sheet in letters,
+        the last frame does not say how many numbers the result has.
         """
         layout = self.layout
         axes = (layout.rows, layout.columns)
@@ -238,7 +239,8 @@ class _ProductFrames:
     def _softmax_sentence(self) -> str:
         """What the softmax does with {row}, row by row, or column by column if tokens are columns; result {weights}.
 
-        In a model with an attention sink, also that the sink's share is dropped, so that sums are less than 1.
+        Both names are left in braces for the caller to fill in. In a model with an attention sink, also that the sink's
+        share is dropped, so that sums are less than 1.
         """
         if self.product.tokens_are_columns and self.layout.has_sink:
             return _(
@@ -269,10 +271,10 @@ class _ProductFrames:
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """How scores are multiplied, bounded by a tanh, and biased, as far as the model does this.
+        """How scores are divided or multiplied, bounded by a tanh, and biased, as far as the model does this.
 
-        The last sentence says that the shape stays the same; "" if none of this is done. A sheet in numbers also has
-        the number of √d_h, if the inner sides are as long as d_h.
+        The last sentence says that the shape stays the same; "" if none of this is done. Of scores that are divided by
+        √d_h, a sheet in numbers also has its number, if the left inner side is as long as d_h.
         """
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
@@ -314,9 +316,10 @@ class _ProductFrames:
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
-        """What the mask hides: later tokens if it is causal, else distant ones; then windows and chunks.
+        """What the mask hides: later tokens if it is causal, else distant ones; then the rest.
 
-        The latter as `mask_captions` says for the true number of rows.
+        The rest is what `mask_captions` says, for the true number of rows, of a sliding window of a causal model, of
+        chunks, or of some layers; a window that reaches both ways needs no more words.
         """
         if is_causal(self.shapes):
             sentence = _("A token can’t attend to later ones, so their scores are set to −∞.")

@@ -71,8 +71,9 @@ class _Row:
 def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
     """The rows up to the new token's: the first tokens as words, those between as one row, then the new token.
 
-    If the new token is one of the words, its row is the last word. The row of several tokens between is labelled "⋯". A
-    single one, and a new token after the words, are labelled by their number, from 1.
+    Each has its label and its tokens, from 0. If the new token is one of the words, its row is the last word. The row
+    of several tokens between is labelled "⋯". A single one, and a new token after the words, are labelled by their
+    number, from 1.
     """
     rows = [_Row(word, range(index, index + 1)) for index, word in enumerate(words[: step.tokens])]
     between = range(len(words), step.cached)
@@ -96,7 +97,10 @@ class _Grid:
 
     @classmethod
     def of(cls, variant: Variant, steps: Sequence[DecodeStep]) -> _Grid:
-        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes."""
+        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes.
+
+        Its words are DECODER_WORDS for an encoder-decoder model, else ENCODER_WORDS. Shapes are those with a cache.
+        """
         words = DECODER_WORDS if variant.architecture.encoder_decoder else ENCODER_WORDS
         rows = [_rows(words, step) for step in steps]
         labels = [label_px(row.label) for each in rows for row in each]
@@ -217,8 +221,8 @@ def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, 
 def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
     """The scores of a row as one SVG path: a cell for each column whose last token its tokens see; none later than it.
 
-    A step that drops tokens has a window. If only the first or only the last of the row's tokens sees the column's last
-    token within it, there is half a cell.
+    Without dropped tokens all are seen; a step that drops tokens has a window. If only the first or only the last of
+    the row's tokens sees the column's last token within it, there is the upper half of a cell.
     """
     cells, window = list[str](), step.keys if step.dropped else step.tokens
     asking = rows[index].tokens
@@ -332,7 +336,7 @@ def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> st
     """A question on the shape of the next step's scores, "" after the last step and before most others.
 
     It is asked before the first step that drops a token, before the first one with more cached tokens than there are
-    words, and before the fourth token, with a sentence for each.
+    words, and before the fourth token; the first of these that applies decides the sentence.
     """
     if following is None:
         return ""
