@@ -134,7 +134,10 @@ def _progress_writer(message: str) -> ReportProgress | None:
 
 
 def _write_pdf(path: str, pdf: bytes) -> None:
-    """Write the PDF to a file, or to standard output for "-"; raises InputError for a file that cannot be written."""
+    """Write the PDF to a file, replacing an existing one, or to standard output for "-".
+
+    Raises InputError for a file that cannot be written; errors of standard output are let through.
+    """
     if path == "-":
         sys.stdout.buffer.write(pdf)
         return
