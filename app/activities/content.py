@@ -124,9 +124,10 @@ class Content:
         return hashlib.sha256(json.dumps(self.as_json(), default=list).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values: "items", "ticket", "wording" and "models".
+        """The content as JSON values: "items", "ticket", "wording" and "models", without its `snapshots`.
 
-        "items" is a list of the worksheets' fields in their order, "ticket" the ticket's, None if there is none.
+        "items" is a list of the worksheets' fields in their order, "ticket" the ticket's, None if there is none;
+        "wording" is a hash, and "models" has hashes by model key.
         """
         return {
             "items": [dict(item.worksheet) for item in self.items],
@@ -137,7 +138,7 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` turned into JSON values; "models" is empty if it is missing.
+        """The content that `as_json` turned into JSON values, without snapshots; "models" is empty if it is missing.
 
         Any other missing name is a KeyError.
         """

@@ -123,8 +123,9 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
     """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
 
     --layer and --head count from 0, their default. --likelihood also runs the whole model, and adds the text's mean
-    negative log-likelihood per token, in nats. With --json, one line of JSON is printed instead. --save writes the
-    tensors to an .npz file before anything is printed. Progress goes to standard error.
+    negative log-likelihood per token, in nats, to what is printed last. With --json, one line of JSON is printed
+    instead. --save writes the tensors to an .npz file, replacing an existing one, before anything is printed. Progress
+    goes to standard error.
 
     Raises InputError for a missing --text, a --layer or --head that is not in digits, or a file that cannot be written;
     ForwardError and CheckpointError for what cannot be run or read; and as `_open` does.
