@@ -69,7 +69,8 @@ def _change_teacher(parsed: argparse.Namespace) -> None:
 def _change_operator(email: str, is_operator: bool) -> None:
     """Make a teacher an operator, or no longer one, and print it; one entry in the audit log, even if nothing changes.
 
-    Raises InputError if no account has the address, which is compared in lower case.
+    The last operator can be removed, too. Raises InputError if no account has the address, which is compared in lower
+    case.
     """
     with open_store(read_settings()) as store, store.transaction():
         teacher = _existing_teacher(store, email)

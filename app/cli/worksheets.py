@@ -189,8 +189,8 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
     and the sheet is not all right.
 
     With --json everything is one line: the report, "opened" with the rows of CHECKED_FIRST if there are any and an
-    answer could be read, and with --hint "hint". Raises InputError for answers that cannot be read, AnswersError for an
-    answer to a box that the sheet lacks, and as `_sheet` does.
+    answer could be read, and with --hint "hint", null if there is none. Raises InputError for answers that cannot be
+    read, AnswersError for an answer to a box that the sheet lacks, and as `_sheet` does.
     """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
