@@ -44,7 +44,8 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the whole database into the given file, and print how many rows of how many tables it has.
+    """Write the database, except PASSING_TABLES, into the given file, and print how many rows of how many tables it
+    has.
 
     Tables without rows are not counted. An existing file is replaced once the new one is complete. A second line says
     which secret key file the resume codes in it need. Raises InputError for bad settings, for a database that has no
