@@ -178,7 +178,8 @@ def is_before_release(revision: str) -> bool:
 
 
 def prepare_tables(connection: sa.Connection) -> None:
-    """Create the newest tables in an empty database, or run the missing migrations of another, without a commit.
+    """Create the newest tables in a database without any table, or run the missing migrations of another, without a
+    commit.
 
     Raises what `upgrade` raises.
     """
