@@ -395,10 +395,12 @@ class JobTable(QueryBase):
         return arguments
 
     def delete(self, job: Job) -> None:
-        """End a job, whatever it is doing, and delete its arguments, its problem, what it is about, and its result.
+        """End a job, as "cancelled" unless it has ended, and delete its arguments, its problem, what it is about, and
+        its result.
 
-        Nobody can find it any more. The rest of its row stays as long as that of any other: otherwise a client who
-        deletes each job at its end would always come first, and start any number of them within an hour.
+        It gets a random key, so that nobody can find it any more. The rest of its row stays as long as that of any
+        other: otherwise a client who deletes each job at its end would always come first, and start any number of them
+        within an hour.
         """
         with self.transaction():
             self.cancel(job)
