@@ -174,7 +174,11 @@ class Store(QueryBase):
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
     def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
-        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return it."""
+        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return the same
+        `run`.
+
+        They count as kept at its `created_at`. An id that is stored already raises IntegrityError.
+        """
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
