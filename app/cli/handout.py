@@ -117,7 +117,8 @@ def _roster(path: str) -> tuple[str, ...]:
 
 
 def _progress_writer(message: str) -> ReportProgress | None:
-    """Return a function that writes `message`, with {done} and {total}, over the last line on standard error.
+    """Return a function of (done, total) that writes `message`, filled in with them, over the last line on standard
+    error.
 
     It writes at every 50th step and at the last, or at every step if there are fewer than 50, and ends the line after
     the last; it writes nothing if there is a single one. None if standard error is no terminal.

@@ -105,9 +105,9 @@ class Roster(QueryBase):
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
         """Add the (name, roster number) pairs that are not on the roster yet; return how many were added.
 
-        A pair with a number is on the roster if the number is, whatever the names; one without a number (None or ""),
-        if a student without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster.
-        Those added together are one import, which `undo_import` takes back.
+        A pair with a number is on the roster if the number is, whatever the names; one whose number is None, if a
+        student without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster, as
+        does who joins meanwhile. Those added together are one import, which `undo_import` takes back.
         """
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
@@ -310,7 +310,9 @@ class Roster(QueryBase):
         return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
 
     def renew_code(self, student: Student) -> str:
-        """Give a student a new random resume code and return it; the old one is void."""
+        """Give a student a new random resume code and return it; the old one is void, but browsers stay enrolled as the
+        student.
+        """
         code = new_code()
         this = sa.update(students).where(students.c.id == student.id)
         self._execute(this.values(resume_hash=self._key.code_hash(code)))
@@ -382,7 +384,7 @@ def new_code(length: int = CODE_LENGTH) -> str:
 def resume_code_from(secret: bytes) -> str:
     """A resume code that is always the same for one secret of 256 random bits, and looks like a random one.
 
-    It is the number's last CODE_LENGTH digits, lowest first, with UNAMBIGUOUS_LETTERS as the digits.
+    It is the last CODE_LENGTH digits of the big-endian number, lowest first, with UNAMBIGUOUS_LETTERS as the digits.
     """
     number = int.from_bytes(secret)
     return "".join(

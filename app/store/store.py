@@ -206,7 +206,7 @@ class Store(QueryBase):
         """Store a parsed config.json, and return the model with its key: a hash of the config and of the given name.
 
         One that is stored already keeps the name and source of its first import. The name is cut after 100 characters,
-        the source after 200.
+        the source after 200. Either way its use is noted, as by `find_model`.
         """
         text = _config_text(config)
         key = _model_key(f"{text} {given_name}" if given_name else text)
