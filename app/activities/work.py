@@ -244,11 +244,11 @@ def merged_draft(
     """A stored draft with what a tab sent merged into it, one version higher; None if no edit is new.
 
     A box in `edits` gets its text from `answers`, even an unchanged one, unless an edit of the same tab with that
-    number or a higher one was merged already: then the request was sent twice, or overtaken on its way. Texts of boxes
-    that are not in `edits` are ignored. Between two tabs, the save that arrives last wins. Only the MAX_TABS tabs that
-    saved last are remembered. `edits` is None for a form that was sent without script: then every text in `answers`
-    counts, and the result is never None. The first draft of a sheet gets `sizes` as its variant, and empty boxes where
-    nothing was edited; a stored one keeps its variant.
+    number or a higher one was merged already: then the request was sent twice, or overtaken on its way. Other texts are
+    ignored. Between two tabs, the save that arrives last wins. Only the MAX_TABS tabs that saved last are remembered.
+    If `edits` is None, as for a form sent without script, every text in `answers` counts, and the result is never None.
+    The first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was edited; a stored one keeps
+    its variant.
 
     Example:
         stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})

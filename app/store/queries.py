@@ -83,8 +83,8 @@ class WriteLock:
     def _try_file(self) -> bool:
         """Take the lock on the file if it is free, and return whether it was; never waits.
 
-        True, too, for a database in memory, and from the first time on that the file cannot be opened or locked: then
-        only the threads of this process exclude one another.
+        True, too, for a database in memory, on Windows, and from the first time on that the file cannot be opened or
+        locked: then only the threads of this process exclude one another.
         """
         if not self._path:
             return True
@@ -258,8 +258,8 @@ class QueryBase:
 
         It is committed at the end and rolled back by an exception. A transaction inside another one is a savepoint: its
         exception takes back what it wrote, and the outer one commits. Other threads are not affected. On SQLite nobody
-        else writes meanwhile, so what was read is still true when something is written, and sqlalchemy.exc.TimeoutError
-        is raised after WRITE_LOCK_TIMEOUT_S of waiting for that; PostgreSQL has row locks.
+        else writes meanwhile, so what was read is still true when something is written; waiting for that ends in
+        sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S. PostgreSQL has row locks.
         """
         if current := self._current_connection():
             with current.begin_nested():

@@ -106,8 +106,8 @@ class Roster(QueryBase):
         """Add the (name, roster number) pairs that are not on the roster yet; return how many were added.
 
         A pair with a number is on the roster if the number is, whatever the names; one whose number is None, if a
-        student without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster, as
-        does who joins meanwhile. Those added together are one import, which `undo_import` takes back.
+        student without a number has the same name (`name_key`). Pairs earlier in `entries`, and students who join
+        meanwhile, count as on the roster. Those added together are one import, which `undo_import` takes back.
         """
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
