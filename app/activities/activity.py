@@ -257,13 +257,14 @@ class Activity:
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
-        """What pressing Close at `at` does, for the caller to store; None if nothing is to change.
+        """The press of Close at `at`, for the caller to store: its closing time and what Undo brings back. None changes
+        nothing.
 
         An open activity closes in `minutes`, but not before UNDO_TIME has passed, even if that is later than its
-        closing time was; one in phase "waiting" closes at once. Nothing changes in the phases "draft", "closing" and
-        "closed", nor with 0 `minutes` if the closing time (without extra time) comes by then anyway. Undo brings back
-        the present opening and closing times, or those from before `last`, the press before (None if it cannot be
-        undone), if that was less than UNDO_TIME ago.
+        closing time was; one in phase "waiting" closes at once. The result is None in the phases "draft", "closing" and
+        "closed", and with 0 `minutes` if the closing time (without extra time) comes by then anyway. Undo brings back
+        the present opening and closing times, or those that `last`, the press before (None if it cannot be undone),
+        would have brought back, if that was less than UNDO_TIME ago.
         """
         phase, closes_at = self.phase(at), self.plan.closes_at
         if phase not in ("waiting", "open"):

@@ -54,9 +54,9 @@ class FrozenWorksheet:
         """What drafts and attempts are stored under: it changes exactly when the questions change.
 
         "llama-7b@9c1f0a52b6de" is the worksheet's key, cut to 100 characters, and the first 12 hex digits of a SHA-256
-        of the fields that its answers depend on: those of _QUESTION_FIELDS, and those of _RARE_QUESTION_FIELDS that are
-        not empty, so that a worksheet without them keeps the key it had before there were any. An edition is what a
-        worksheet has whose model got another config in an open activity.
+        of the values of _QUESTION_FIELDS (null where one is missing) and of those of _RARE_QUESTION_FIELDS that are not
+        empty, so that a worksheet without these keeps its key when another such field is introduced. Titles and the
+        like don't count.
         """
         values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
         values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
@@ -124,9 +124,10 @@ class Content:
         return hashlib.sha256(json.dumps(self.as_json(), default=list).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values: "items", "ticket", "wording" and "models".
+        """The content as JSON values: "items", "ticket", "wording" and "models", without its `snapshots`.
 
-        "items" is a list of the worksheets' fields in their order, "ticket" the ticket's, None if there is none.
+        "items" is a list of the worksheets' fields in their order, "ticket" the ticket's, None if there is none;
+        "wording" is a hash, and "models" has hashes by model key.
         """
         return {
             "items": [dict(item.worksheet) for item in self.items],
@@ -137,7 +138,7 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` turned into JSON values; "models" is empty if it is missing.
+        """The content that `as_json` turned into JSON values, without snapshots; "models" is empty if it is missing.
 
         Any other missing name is a KeyError.
         """

@@ -241,13 +241,14 @@ def _typed(answers: Answers) -> dict[str, str]:
 def merged_draft(
     stored: Draft | None, answers: Answers, edits: Mapping[str, Edit] | None, sizes: VariantSizes
 ) -> Draft | None:
-    """A stored draft with what a tab sent merged into it, one version higher; None if that brings nothing new.
+    """A stored draft with what a tab sent merged into it, one version higher; None if no edit is new.
 
-    A box in `edits` gets its text from `answers`, unless an edit of the same tab with that number or a higher one was
-    merged already: then the request was sent twice, or overtaken on its way. Between two tabs, the save that arrives
-    last wins. So a tab has to send every edit until it was told that it is stored. Only the MAX_TABS tabs that saved
-    last are remembered. `edits` is None for a form that was sent without script: then every text counts, and the result
-    is never None. The first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was edited.
+    A box in `edits` gets its text from `answers`, even an unchanged one, unless an edit of the same tab with that
+    number or a higher one was merged already: then the request was sent twice, or overtaken on its way. Other texts are
+    ignored. Between two tabs, the save that arrives last wins. Only the MAX_TABS tabs that saved last are remembered.
+    If `edits` is None, as for a form sent without script, every text in `answers` counts, and the result is never None.
+    The first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was edited; a stored one keeps
+    its variant.
 
     Example:
         stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})

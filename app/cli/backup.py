@@ -44,11 +44,13 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the whole database into the given file, and print how many rows of how many tables it has.
+    """Write the database, except PASSING_TABLES, into the given file, and print how many rows of how many tables it
+    has.
 
-    Tables without rows are not counted. A second line says which secret key file the resume codes in it need. Raises
-    InputError for bad settings, for a database that has no tables yet, cannot be opened or is from before the first
-    release or a newer version, and for a file that cannot be written.
+    Tables without rows are not counted. An existing file is replaced once the new one is complete. A second line says
+    which secret key file the resume codes in it need. Raises InputError for bad settings, for a database that has no
+    tables yet, cannot be opened or is from before the first release or a newer version, and for a file that cannot be
+    written.
     """
     with _open_database() as engine, _as_input_error(parsed.file):
         try:

@@ -44,8 +44,9 @@ def keep_private(settings: Settings) -> None:
 def report_database_errors(settings: Settings) -> Iterator[None]:
     """In its `with` block, turn database and file errors into an InputError of one line.
 
-    They are: tables made by a newer version of the program, or before the first release; whatever SQLAlchemy raises; a
-    secret key that is damaged; and every other OSError, which names its file, or the data folder if it has none.
+    They are: tables of a newer version that this one cannot work with, or from before the first release; whatever
+    SQLAlchemy raises; a secret key that is damaged; and every other OSError, which is reported with its file, or as an
+    unusable data folder if it has none.
     """
     try:
         yield

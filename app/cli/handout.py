@@ -117,7 +117,8 @@ def _roster(path: str) -> tuple[str, ...]:
 
 
 def _progress_writer(message: str) -> ReportProgress | None:
-    """Return a function that writes `message`, with {done} and {total}, over the last line on standard error.
+    """Return a function of (done, total) that writes `message`, filled in with them, over the last line on standard
+    error.
 
     It writes at every 50th step and at the last, or at every step if there are fewer than 50, and ends the line after
     the last; it writes nothing if there is a single one. None if standard error is no terminal.
@@ -134,9 +135,9 @@ def _progress_writer(message: str) -> ReportProgress | None:
 
 
 def _write_pdf(path: str, pdf: bytes) -> None:
-    """Write the PDF to a file, or to standard output for "-"; raises InputError if that cannot be written.
+    """Write the PDF to a file, replacing an existing one, or to standard output for "-".
 
-    A reader of standard output that has gone is the terminal's to handle: BrokenPipeError.
+    Raises InputError if it cannot be written; only the BrokenPipeError of standard output is let through.
     """
     try:
         if path == "-":

@@ -94,9 +94,9 @@ def _run_random_head(parsed: argparse.Namespace) -> None:
     """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
 
     Above them is a line with model, tokens, device and number format; tensors that disagree are listed, and raise
-    nothing. Without --topic it is the first of RUNNABLE_TOPICS; without --tokens, 100 tokens, or the nearest number
-    below that model and topic can take. With --json, one line with everything that `run_head` reports is printed
-    instead.
+    nothing. Without --topic it is the first of RUNNABLE_TOPICS. Without --tokens, a model that takes one length only
+    gets that, any other 100 tokens or the nearest number below that model and topic can take. With --json, one line
+    with everything that `run_head` reports is printed instead.
 
     Raises InputError for a --head, --tokens or --decoder-tokens that is no whole number, what `architecture_named`
     raises for the model, and ForwardError for a head or layer that cannot be run.
@@ -123,8 +123,9 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
     """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
 
     --layer and --head count from 0, their default. --likelihood also runs the whole model, and adds the text's mean
-    negative log-likelihood per token, in nats. With --json, one line of JSON is printed instead. --save writes the
-    tensors to an .npz file before anything is printed. Progress goes to standard error.
+    negative log-likelihood per token, in nats, to what is printed last. With --json, one line of JSON is printed
+    instead. --save writes the tensors to an .npz file, replacing an existing one, before anything is printed. Progress
+    goes to standard error.
 
     Raises InputError for a missing --text, a --layer or --head that is not in digits, or a file that cannot be written;
     ForwardError and CheckpointError for what cannot be run or read; and as `_open` does.
@@ -231,11 +232,11 @@ def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _strongest_rows(real_head: RealHead) -> Iterator[tuple[str, str]]:
-    """Yield a row for each of the last ROWS_PRINTED tokens: ('  9 ␣it', '␣cat 61 %, ␣the (5) 20 %').
+    """Yield a row for each of the last ROWS_PRINTED tokens, in order: ('  9 ␣it', '␣cat 61%, ␣the (5) 20%').
 
-    It has the token's position and text, then its KEYS_PRINTED strongest keys with their attention weights, strongest
-    first. Positions count from 1, as on the page; a key has its position only where the same text appears more than
-    once.
+    It has the token's position and text, then its KEYS_PRINTED strongest keys (fewer if the mask hides the rest) with
+    their attention weights in whole per cent, strongest first. Positions count from 1, as on the page; a key has its
+    position only where the same text appears more than once.
     """
     tokens = [token.text for token in real_head.tokens]
 

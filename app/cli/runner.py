@@ -303,9 +303,9 @@ def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
     """The work of a kind, with a line on the terminal when a job begins and one when it ends.
 
     The lines have the number and the kind of the job, how it ended and after how many seconds: nothing that anybody
-    typed. If this process gets a signal to stop before work fails, or up to SIGNAL_LAG_S later, the job is put back
-    (JobStoppedError), since the child that does it got the same signal. An error whose `reason` is "refused" is passed
-    on even then.
+    typed. After an error it waits up to SIGNAL_LAG_S: if this process has got a signal to stop by then, the job is put
+    back (JobStoppedError), since the child that does it got the same signal and may have failed for that. A
+    JobStoppedError, and an error whose `reason` is "refused", are passed on at once.
     """
     taken, ended = _("Job {id} ({kind}) taken."), _("Job {id} ({kind}) {ending} after {seconds:.1f} s.")
     endings = {"done": _("done"), "refused": _("refused"), "failed": _("failed"), "stopped": _("put back or cancelled")}
@@ -313,8 +313,9 @@ def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
     def carry_out(task: Task) -> Result:
         """Do the work between two lines on the terminal, counted as "working" if metrics are on; return its result.
 
-        Its errors are passed on, but one that is attributed to a signal becomes JobStoppedError. The second line says
-        "refused" for a ValueError whose `reason` is "refused", empty or missing, and "failed" for every other error.
+        Its errors are passed on, but one that is attributed to a signal becomes JobStoppedError, and sets the task's
+        `gives_way`. The second line says "done"; "put back or cancelled" for a JobStoppedError; "refused" for a
+        ValueError whose `reason` is "refused", empty or missing; and "failed" for every other error.
         """
         began, ending, at_work = time.monotonic(), "failed", meters()
         _say(taken.format(id=task.job.id, kind=kind))

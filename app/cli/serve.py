@@ -168,7 +168,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     That is: a mail server without a public URL, so that no mail is sent; resume codes or anonymous tickets that were
     stored with another secret key; a clock that differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and a
     newer version that has changed the tables. While there is no teacher with a password, every start also makes and
-    prints a one-time link that creates the first account.
+    prints a one-time link that creates the first account; those of earlier starts are void then.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
     if settings.smtp and not settings.address:

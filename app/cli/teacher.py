@@ -46,9 +46,9 @@ def add_to(commands: Commands) -> None:
 def _change_teacher(parsed: argparse.Namespace) -> None:
     """Do what `parsed.action` says: see `_print_password_link` for add and reset, `_change_operator` for operator.
 
-    "operator" with neither address nor --remove prints the address of each operator, one a line, or how to make one if
-    there is none. Everything else needs an address. Raises InputError for --remove with add or reset, for a missing
-    address and for a text that is no e-mail address.
+    "operator" with neither address nor --remove prints the address of each operator, one a line, the oldest account
+    first, or how to make one if there is none. Everything else needs an address. Raises InputError for --remove with
+    add or reset, for a missing address and for a text that is no e-mail address.
     """
     if parsed.remove and parsed.action != "operator":
         raise InputError(_("“--remove” goes with “teacher operator EMAIL” only."))
@@ -69,7 +69,8 @@ def _change_teacher(parsed: argparse.Namespace) -> None:
 def _change_operator(email: str, is_operator: bool) -> None:
     """Make a teacher an operator, or no longer one, and print it; one entry in the audit log, even if nothing changes.
 
-    Raises InputError if no account has the address, which is compared in lower case.
+    The last operator can be removed, too. Raises InputError if no account has the address, which is compared in lower
+    case.
     """
     with open_store(read_settings()) as store, store.transaction():
         teacher = _existing_teacher(store, email)
@@ -113,9 +114,9 @@ def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
     """Create a sample course for a teacher, or with --remove delete all those with the teacher on their staff.
 
     Prints what was done. Each deleted course, and a new one, has an entry in the audit log. A teacher on the staff of a
-    sample course keeps it unchanged and gets no other. The teacher is the one with
-    the given e-mail or, without one, the only one there is; raises InputError if nobody has the e-mail, or there is not
-    exactly one teacher.
+    sample course, archived or not, keeps it unchanged and gets no other. The teacher is the one with the given e-mail
+    or, without one, the only one there is; raises InputError if nobody has the e-mail, or there is not exactly one
+    teacher.
     """
     with open_store(read_settings()) as store:
         teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()

@@ -189,8 +189,8 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
     and the sheet is not all right.
 
     With --json everything is one line: the report, "opened" with the rows of CHECKED_FIRST if there are any and an
-    answer could be read, and with --hint "hint". Raises InputError for answers that cannot be read, AnswersError for an
-    answer to a box that the sheet lacks, and as `_sheet` does.
+    answer could be read, and with --hint "hint", null if there is none. Raises InputError for answers that cannot be
+    read, AnswersError for an answer to a box that the sheet lacks, and as `_sheet` does.
     """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
@@ -320,9 +320,10 @@ def _print_sentences(library: Library, *, as_json: bool) -> None:
 def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     """Yield (kind, sentence) for each sentence of a sheet, such as ("single-head: nudges", "queries.rows: …").
 
-    In this order: the title, the sentences around the table, names of rows and their formulas, nudges of boxes, what is
-    said about the misconceptions that the sheet can show, descriptions of drawings without the shapes, and captions.
-    Headings, labels and the author's introduction are left out.
+    The kinds, in this order: "titles"; "TOPIC: description", what is around the table, cut into sentences; "TOPIC:
+    rows", names with notes, each followed by the row's "formulas"; "TOPIC: nudges"; "misconceptions" that the sheet can
+    show; "drawings", their descriptions without the shapes, each followed by its "captions". Headings, labels and the
+    author's introduction are left out.
     """
     text, topic = variant.text, variant.worksheet.topic
     yield "titles", text.title

@@ -98,7 +98,8 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Send a job to the child and return its answer, (kind, content).
+        """Send a job to the child and return its answer, (kind, content), of whatever kind: errors of the job are
+        answers, too.
 
         Blocks, also while other threads use the child, and starts a child if none lives; neither counts for
         `time_limit_s`. `on_progress` gets the content of each progress message. `on_tick` is called about every TICK_S,

@@ -310,9 +310,9 @@ class Jobs:
     def start(self) -> None:
         """Let threads do the jobs that wait, and return at once.
 
-        A process without a runner, which leaves jobs to others, does none. A web process does those that wait now, and
-        can be called again; it also gives a sign of life, for the operators' page, even where it leaves jobs to
-        runners. A runner that is a process of its own does jobs until `close`, and further calls do nothing.
+        In a web process, each call does those that wait now (none where jobs are left to runners) and stores a sign of
+        life for the operators' page; if that fails, nothing is raised. A runner that is a process of its own does jobs
+        from the first call until `close`; further calls do nothing. Nothing happens in a process without a runner.
         """
         if self._here and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()

@@ -105,10 +105,11 @@ class WorkQueue:
         self._taken[client] += 1
 
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
-        """Wait until nobody works and, for a visitor, no member waits; then this work is what works.
+        """Wait until nobody works and, for a visitor, no member waits; then take the turn, by setting `_is_working`.
 
         `wait` is called at every look, at least every LOOK_S, but not if the turn is free; what it raises ends the
-        waiting. Members among themselves, and visitors, go in no certain order.
+        waiting, and the turn is not taken. Members among themselves, and visitors, go in no certain order. The caller
+        holds the condition `_changed`, frees the place and ends the turn.
         """
         since = time.monotonic()
         if client.is_member:

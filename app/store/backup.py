@@ -77,10 +77,10 @@ class Contents:
 def write_backup(engine: sa.Engine, path: Path) -> Contents:
     """Write the database as it is at this moment to a file that only its owner can read.
 
-    The file is a ZIP archive with an entry for each table that is kept and `backup.json`, which has what is returned:
-    the revision, the time and the tables. It gets its name when it is complete; an older backup of that name stays
-    until then. Raises OSError, and BackupError: "empty" for a database without tables, "newer" for one that newer code
-    has migrated, "older" for one from before the first release.
+    The file is a ZIP archive with an entry for each table except PASSING_TABLES, and `backup.json`, which has what is
+    returned: the revision, the time and the tables. It gets its name when it is complete; an older backup of that name
+    stays until then. Raises OSError, and BackupError: "empty" for a database without tables, "newer" for one that newer
+    code has migrated, "older" for one from before the first release.
     """
     with _snapshot_connection(engine) as connection, _atomic_file(path) as file:
         revision = revision_of(connection)
@@ -117,10 +117,10 @@ def check_backup(path: Path) -> Contents:
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
     """Replace the whole database by a backup, migrate its tables, and return what the backup held: all or nothing.
 
-    A backup of any released version can be restored. Next ids are higher than any that the backup's database gave.
-    Raises OSError, OperationalError, and BackupError: the reasons of `check_backup`, "not-empty" if the database has
-    data (other than in SETUP_TABLES) and `replace` is False, "misfit" if tables, columns, values or references do not
-    fit.
+    A backup of any released version can be restored; PASSING_TABLES are empty afterwards. Next ids are higher than any
+    that the backup's database gave. Raises OSError, OperationalError, and BackupError: the reasons of `check_backup`,
+    "not-empty" if the database has data (other than in SETUP_TABLES and PASSING_TABLES) and `replace` is False,
+    "misfit" if tables, columns, values or references do not fit.
     """
     contents = check_backup(path)
     with _open_archive(path) as archive, migration_transaction(engine) as connection:

@@ -311,7 +311,10 @@ class Classwork(QueryBase):
     def attempts_of_activity(
         self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
     ) -> tuple[Attempt, ...]:
-        """The attempts in an activity, oldest first; only those on one sheet or of one student, if these are given."""
+        """The attempts in an activity, of all its revisions, by id, which is oldest first.
+
+        Only those on one sheet or of one student, if these are given.
+        """
         wanted = [attempts.c.activity_id == activity_id]
         wanted += [attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
         wanted += [attempts.c.student_id == student_id] if student_id is not None else []

@@ -131,7 +131,9 @@ class Courses(QueryBase):
         return row.role if row else None
 
     def staff(self, course: Course) -> tuple[StaffMember, ...]:
-        """The staff of a course with id, name, e-mail and role: instructors first, then assistants, each by name."""
+        """The staff of a course with id, name, e-mail and role: instructors first, then assistants, each by name as the
+        database sorts it (SQLite puts capitals before small letters).
+        """
         query = (
             sa.select(staff.c.teacher_id, teachers.c.name, teachers.c.email, staff.c.role)
             .join(teachers, teachers.c.id == staff.c.teacher_id)

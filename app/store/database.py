@@ -178,7 +178,8 @@ def is_before_release(revision: str) -> bool:
 
 
 def prepare_tables(connection: sa.Connection) -> None:
-    """Create the newest tables in an empty database, or run the missing migrations of another, without a commit.
+    """Create the newest tables in a database without any table, or run the missing migrations of another, without a
+    commit.
 
     Raises what `upgrade` raises.
     """
@@ -225,8 +226,8 @@ def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
     """Whether a web process with another secret key is connected to this database now; False for SQLite.
 
     PostgreSQL knows by the names of connections, which contain a mark of the key, so that nothing is left of a process
-    that has ended. One that was idle for a minute does not count: a pool such as PgBouncer keeps it, with its name. No
-    web process is idle for so long.
+    that has ended; runners don't count. Nor does a connection that was idle for a minute: a pool such as PgBouncer
+    keeps it, with its name. No web process is idle for so long.
     """
     if engine.dialect.name == "sqlite":
         return False

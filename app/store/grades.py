@@ -77,9 +77,8 @@ class Grades(QueryBase):
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
         """The last attempt of every student, or of this one, on every sheet key of these activities, in any order.
 
-        That is the one with the highest id. It is the last whether it was handed in, auto-submitted, late or none of
-        these. A worksheet that was revised has a sheet key for each version of its questions. No `activity_ids` give
-        nothing.
+        That is the one with the highest id, whether it was handed in, auto-submitted, late or none of these. A
+        worksheet that was revised has a sheet key for each version of its questions. No `activity_ids` give nothing.
         """
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
@@ -112,9 +111,11 @@ class Grades(QueryBase):
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
-        """The newest grade change of each student, or of this one, in each of these activities, by id.
+        """The newest grade change of each student, or of this one, in each of these activities, in the order they were
+        made.
 
-        If the newest is "undone", the student has none there, whatever changes came before.
+        A change to "excused" is one, too. If the newest is "undone", the student has none there, whatever changes came
+        before.
         """
         newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
         if student_id is not None:

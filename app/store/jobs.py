@@ -240,11 +240,11 @@ class JobTable(QueryBase):
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a member's job of this kind that the runner can do waits, and was queued over GIVES_WAY_AFTER ago.
+        """Whether a visitor's `job` must stop for a member's.
 
-        As many stop as there are members' jobs that wait, that the runner can do, and that were queued over
-        GIVES_WAY_AFTER ago: those with the highest ids. Jobs on other runners don't count, nor do members' jobs whose
-        runner fell silent. Whose `job` is, is for the caller to check.
+        As many visitors' jobs at work on this runner must stop, those with the highest ids, as members' jobs of this
+        kind wait that the runner can do and that were queued over GIVES_WAY_AFTER ago. Members' jobs whose runner fell
+        silent don't count. That `job` is a visitor's, and at work on this runner, is for the caller to check.
         """
         count = sa.select(sa.func.count())
         waiting = count.where(
@@ -261,7 +261,8 @@ class JobTable(QueryBase):
         return bool(self._fetch_one(sa.select(waiting.scalar_subquery() > stop_before.scalar_subquery()))[0])
 
     def put_back(self, job: Job) -> None:
-        """Let a job that was started wait again in its turn; this start does not count. Runners are told of it.
+        """Let a job that was started wait again in its turn, with no progress; this start does not count. Runners are
+        told of it.
 
         Nothing happens if it has ended or was started again elsewhere.
         """
@@ -394,10 +395,12 @@ class JobTable(QueryBase):
         return arguments
 
     def delete(self, job: Job) -> None:
-        """End a job, whatever it is doing, and delete its arguments, its problem, what it is about, and its result.
+        """End a job, as "cancelled" unless it has ended, and delete its arguments, its problem, what it is about, and
+        its result.
 
-        Nobody can find it any more. The rest of its row stays as long as that of any other: otherwise a client who
-        deletes each job at its end would always come first, and start any number of them within an hour.
+        It gets a random key, so that nobody can find it any more. The rest of its row stays as long as that of any
+        other: otherwise a client who deletes each job at its end would always come first, and start any number of them
+        within an hour.
         """
         with self.transaction():
             self.cancel(job)

@@ -74,8 +74,10 @@ class Live(QueryBase):
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """By student id and sheet key, the newest attempt's id, and whether any attempt on the sheet was handed in by
-        the student, and any auto-submitted. Sheets without attempts are left out.
+        """The LastAttempt by student id and sheet key: the newest attempt's id, and what happened on the sheet.
+
+        That is whether any of its attempts was handed in by the student (not auto-submitted), and whether any was
+        auto-submitted; these need not be the newest. Sheets without attempts are left out.
         """
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)

@@ -75,7 +75,8 @@ class Machines(QueryBase):
         return at
 
     def queues(self) -> dict[str, KindQueue]:
-        """By kind, how many jobs wait and are at work, and when the oldest that waits was queued (None if none waits).
+        """By kind, its name, how many jobs wait and are at work, and when the oldest that waits was queued (None if
+        none waits).
 
         Kinds with neither are left out. A job whose runner fell silent counts as at work here.
         """

@@ -231,7 +231,9 @@ class Materials(QueryBase):
         return tuple(sorted(listed, key=lambda material: (name_key(material.title), material.id)))
 
     def _versions(self, material: Material, *conditions: sa.ColumnElement[bool]) -> tuple[MaterialVersion, ...]:
-        """The versions of a material that meet every condition, the newest first."""
+        """The versions of a material that meet every condition, the newest first: number, content, and when and by whom
+        each was saved.
+        """
         query = (
             sa.select(material_versions.c.number, material_versions.c.content, *_SAVED)
             .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)

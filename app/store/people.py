@@ -149,10 +149,11 @@ class People(QueryBase):
         """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used.
 
         The teacher is the one with that e-mail address in lower case; if there is none, one is added, with the name. A
-        "setup" link makes them an operator. A password hash, if given, is stored with the name (unless that is empty):
-        then all their sessions end, and their other "reset" links and every "setup" link are void. A link with a course
-        puts them on its staff, as an assistant if it has no role; whoever is an instructor there stays one. Whether the
-        link has expired, and whether it is for this address, is not checked here.
+        "setup" link makes them an operator. A password hash, if given, is stored, as is the name unless it is empty:
+        then all their sessions end, and their other "reset" links and every "setup" link are void. Without one, an
+        existing teacher keeps their name. A link with a course puts them on its staff, as an assistant if it has no
+        role; whoever is an instructor there stays one. Whether the link has expired, and whether it is for this
+        address, is not checked here.
         """
         with self.transaction() as connection:
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))

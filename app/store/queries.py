@@ -83,8 +83,8 @@ class WriteLock:
     def _try_file(self) -> bool:
         """Take the lock on the file if it is free, and return whether it was; never waits.
 
-        True, too, for a database in memory, and from the first time on that the file cannot be opened or locked: then
-        only the threads of this process exclude one another.
+        True, too, for a database in memory, on Windows, and from the first time on that the file cannot be opened or
+        locked: then only the threads of this process exclude one another.
         """
         if not self._path:
             return True
@@ -132,7 +132,9 @@ class SharedCommits:
     def run(self, work: Callable[[sa.Connection], Any]) -> Any:
         """Do some work in a transaction that other threads may share; return its result once that is committed.
 
-        Raises what the work raises, and sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds in the queue.
+        `work` may be called in another thread, and twice if a write that shares the transaction fails. Raises what it
+        raises, and sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds in the queue or, if another thread is
+        committing it by then, after three times that: only then may it still be committed.
         """
         write = _Write(work)
         with self._mutex:
@@ -149,8 +151,8 @@ class SharedCommits:
     def _wait_for(self, write: _Write) -> None:
         """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time.
 
-        A write that waits in the queue for WRITE_LOCK_TIMEOUT_S leaves it. One that a leader has taken by then may be
-        stored yet, and is waited for twice as long again.
+        A write that waits in the queue for WRITE_LOCK_TIMEOUT_S leaves it, and is not stored. One that a leader has
+        taken by then is waited for twice as long again, and may be committed even after the error.
         """
         if write.woken.wait(WRITE_LOCK_TIMEOUT_S):
             return
@@ -185,9 +187,11 @@ class SharedCommits:
                 write.woken.set()
 
     def _commit(self, batch: Sequence[_Write]) -> None:
-        """Commit these writes together, or each alone if one of them fails; every one is done afterwards.
+        """Commit these writes together, in this thread, or each alone if one of them fails; every one is done
+        afterwards.
 
-        Each then has its result or its error. All have the same error if the transaction could not begin.
+        Each then has its result or its error; nothing is raised. All have the same error if the transaction could not
+        begin. Those that are written alone are called a second time.
         """
         begun = False
         try:
@@ -254,7 +258,8 @@ class QueryBase:
 
         It is committed at the end and rolled back by an exception. A transaction inside another one is a savepoint: its
         exception takes back what it wrote, and the outer one commits. Other threads are not affected. On SQLite nobody
-        else writes meanwhile, so what was read is still true when something is written; PostgreSQL has row locks.
+        else writes meanwhile, so what was read is still true when something is written; waiting for that ends in
+        sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S. PostgreSQL has row locks.
         """
         if current := self._current_connection():
             with current.begin_nested():
@@ -272,15 +277,15 @@ class QueryBase:
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
         """Do some work inside `transaction()` and return its result; on SQLite threads share their commits.
 
-        What the work raises takes back what it wrote, and is raised again. On SQLite, the work may be called twice.
-        Inside `transaction()`, it is a savepoint of that.
+        What the work raises takes back what it wrote, and is raised again. On SQLite, the work may be called twice, and
+        in another thread. Inside `transaction()`, it is called once, in this thread, in a savepoint of that.
         """
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
                 return work(connection)
 
         def within(connection: sa.Connection) -> tuple[Result | None, Exception | None]:
-            """Do the work in a savepoint of a shared transaction, as the current one of this thread.
+            """Do the work in a savepoint of a shared transaction, as the current one of the thread that calls this.
 
             Returns its result and None or, if it raises, None and the error, after a rollback to the savepoint. An
             SQLAlchemyError is raised, so that the transaction is rolled back and each write is tried alone.

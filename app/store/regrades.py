@@ -106,7 +106,9 @@ class Regrades(QueryBase):
         return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
-        """Every regrade of an activity, newest first, with the teacher's name and how many attempts it changed."""
+        """Every regrade of an activity, newest first: id, time, the teacher's name ("" if the account is gone), and how
+        many attempts it gave new marks.
+        """
         changed = sa.select(sa.func.count()).where(old_marks.c.regrade_id == regrades.c.id).scalar_subquery()
         query = (
             sa.select(regrades.c.id, regrades.c.at, sa.func.coalesce(teachers.c.name, ""), changed)
@@ -119,6 +121,7 @@ class Regrades(QueryBase):
     def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
         """The marks that a student's attempts in an activity had before each regrade, oldest first, by attempt id.
 
+        Each comes with the time of the regrade that replaced it: kinds of marks, misconceptions, score and best score.
         Attempts that were never regraded are left out.
         """
         query = (

@@ -105,9 +105,9 @@ class Roster(QueryBase):
     def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
         """Add the (name, roster number) pairs that are not on the roster yet; return how many were added.
 
-        A pair with a number is on the roster if the number is, whatever the names; one without a number, if a student
-        without a number has the same name (`name_key`). Pairs earlier in `entries` count as on the roster. Those added
-        together are one import, which `undo_import` takes back.
+        A pair with a number is on the roster if the number is, whatever the names; one whose number is None, if a
+        student without a number has the same name (`name_key`). Pairs earlier in `entries`, and students who join
+        meanwhile, count as on the roster. Those added together are one import, which `undo_import` takes back.
         """
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
@@ -133,7 +133,11 @@ class Roster(QueryBase):
             return connection.scalar(added.where(students.c.import_key == import_key)) or 0
 
     def last_import(self, course: Course) -> RosterImport | None:
-        """The newest import of which a course still has students, and how many; None if there is none."""
+        """The newest import of which a course still has students: its key, its time, and how many of them are left,
+        joined or not.
+
+        None if there is none.
+        """
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
         query = sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
         rows = self._fetch_all(query.where(*imported).group_by(students.c.import_key))
@@ -197,7 +201,8 @@ class Roster(QueryBase):
     def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
         """The names of students who have not joined, each `name_key` once, sorted by it; `limit` at most (None: all).
 
-        Only those in which a word begins with each of `words`, which are parts of a `name_key`.
+        Of several spellings of one `name_key`, the one that the database sorts last is taken. Each of `words`, which
+        are parts of a `name_key`, must begin a word of the name.
         """
         key = students.c.name_key
         fit = [key.startswith(word, autoescape=True) | key.contains(f" {word}", autoescape=True) for word in words]
@@ -305,7 +310,9 @@ class Roster(QueryBase):
         return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
 
     def renew_code(self, student: Student) -> str:
-        """Give a student a new random resume code and return it; the old one is void."""
+        """Give a student a new random resume code and return it; the old one is void, but browsers stay enrolled as the
+        student.
+        """
         code = new_code()
         this = sa.update(students).where(students.c.id == student.id)
         self._execute(this.values(resume_hash=self._key.code_hash(code)))
@@ -326,7 +333,8 @@ class Roster(QueryBase):
         return tuple(_enrolment(row) for row in self._fetch_all(_ENROLMENTS, visitor_id=visitor_id))
 
     def practising(self, visitor_id: int) -> tuple[Enrolment, Mapping[str, Any], str | None] | None:
-        """The enrolment for which a browser practises, what that course practises, and the student's record, if any.
+        """The enrolment for which a browser practises, what that course practises, and the student's practice record or
+        None.
 
         It is the latest enrolment in a course that has practice and is not archived; None if there is none.
         """
@@ -376,7 +384,7 @@ def new_code(length: int = CODE_LENGTH) -> str:
 def resume_code_from(secret: bytes) -> str:
     """A resume code that is always the same for one secret of 256 random bits, and looks like a random one.
 
-    It is the number's last CODE_LENGTH digits, lowest first, with UNAMBIGUOUS_LETTERS as the digits.
+    It is the last CODE_LENGTH digits of the big-endian number, lowest first, with UNAMBIGUOUS_LETTERS as the digits.
     """
     number = int.from_bytes(secret)
     return "".join(

@@ -52,7 +52,8 @@ class SampleData(QueryBase):
     def fill(self, course: Course, names: Sequence[str], simulated: Iterable[SimulatedStudent]) -> None:
         """Add students of these names, joined now and without resume codes, to a course, with everything they did.
 
-        On an error nothing is added.
+        `simulated` names each student by the index in `names`, from 0, once for each activity; a student may be missing
+        there. On an error, such as a name that the course has already, nothing is added.
         """
         at = self.now()
         with self.transaction() as connection:

@@ -174,7 +174,11 @@ class Store(QueryBase):
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
     def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
-        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return it."""
+        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return the same
+        `run`.
+
+        They count as kept at its `created_at`. An id that is stored already raises IntegrityError.
+        """
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
@@ -202,7 +206,7 @@ class Store(QueryBase):
         """Store a parsed config.json, and return the model with its key: a hash of the config and of the given name.
 
         One that is stored already keeps the name and source of its first import. The name is cut after 100 characters,
-        the source after 200.
+        the source after 200. Either way its use is noted, as by `find_model`.
         """
         text = _config_text(config)
         key = _model_key(f"{text} {given_name}" if given_name else text)

@@ -43,7 +43,14 @@ class StudentMerge(QueryBase):
     """Queries that merge students."""
 
     def preview(self, stays: Student, goes: Student) -> MergePreview:
-        """What `merge` would do with these two students of one course now, as MergePreview says; nothing changes."""
+        """What `merge` would do with these two students now; nothing changes, and whether they can be merged is not
+        checked.
+
+        Counted are the attempts, drafts, opened activities, exit tickets and browsers of `goes` that would move,
+        whether `stays` has the same or not, and the sheets of which older texts would be kept aside. It also has the
+        ids of the activities where both have a grade set by hand, ascending, and whether the resume code of `goes`
+        ends, as it does if both have one.
+        """
         with self._read_connection() as connection:
             typed = _both(connection, drafts, stays, goes)
             grades = _overrides(connection, stays, goes)
@@ -145,7 +152,8 @@ def _both(
 def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, combine: _Combine) -> None:
     """Move the rows of `goes` in a table with one row for each student and key to `stays`.
 
-    If both have a row with the same key, the one of `stays` gets what `combine` returns, and the other is deleted.
+    If both have a row with the same key, the one of `stays` is updated with the columns that `combine`, called with
+    that row and the one of `goes`, returns, and the latter is deleted.
     """
     key = [table.c[name] for name in _KEYS[table]]
     for values, (ours, theirs) in _both(connection, table, stays, goes).items():
@@ -199,7 +207,8 @@ def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
 def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
     """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them.
 
-    Blank ones are left out. If the drafts differ in their sizes, all the others are lost.
+    Blank ones are left out. If the drafts differ in their sizes, all that are not blank are lost, even those that both
+    drafts have.
     """
     older, combined = min(ours, theirs, key=lambda row: row.saved_at), _combined_draft(ours, theirs)
     same_sizes = combined["variant"] == older.variant
@@ -211,10 +220,12 @@ def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
 
 
 def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
-    """One draft made of two: the newer one, whose empty boxes get the older one's texts if both have the same sizes.
+    """The columns of one draft made of two: the newer one, whose blank boxes get the older one's texts if both have the
+    same sizes.
 
-    Its version is higher than both, so that whoever has read either reads it again. It has the tab versions of both, so
-    that a save of either that arrives late or twice changes nothing.
+    Its version is one above the higher of both, so that whoever has read either reads it again. It has the highest
+    number of each tab of both, so that a save of either that arrives late or twice changes nothing. Sizes, model and
+    time are those of the newer.
     """
     older, newer = sorted((ours, theirs), key=lambda row: row.saved_at)
     answers, versions = dict(newer.answers), dict(older.tab_versions)
