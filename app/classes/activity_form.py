@@ -220,7 +220,8 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
     ticket.
 
     Times are typed in `time_zone` and returned in UTC. Raises ActivityFormError about the first field, in the order of
-    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
+    ActivityForm, that cannot be used; a worksheet's model and tokens come last. A model that is too short for the
+    worksheet's range of tokens raises TokensError instead, from `Offer.freeze`.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:

@@ -143,7 +143,8 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with all rows that this topic has for this model, after topic or model was changed.
+    """The texts with all rows that this topic has for this model, after topic or model was changed; `rows_of` becomes
+    the topic.
 
     Rows that this topic and model lack are dropped; the others keep what was typed for them; new ones are asked. If the
     topic is the same, rows stay in their order, and a new one comes after the row that it follows in the topic's table.
