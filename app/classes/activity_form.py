@@ -129,7 +129,8 @@ class ActivityForm(BaseModel):
     def _as_utc(cls, time: datetime | None, info: ValidationInfo) -> datetime | None:
         """The UTC moment at which the course's clocks show this time; None stays None.
 
-        A UTC offset typed with the time is ignored. A time that in UTC falls outside of the years 1 to 9999 is refused.
+        A UTC offset typed with the time is ignored. Of a time that occurs twice, when clocks go back, the earlier
+        moment is taken. A time that in UTC falls outside of the years 1 to 9999 is refused.
         """
         try:
             return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)
@@ -139,7 +140,9 @@ class ActivityForm(BaseModel):
     @field_validator("closes")
     @classmethod
     def _check_closing_time(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
-        """The closing time, unchanged; refused if it is not later than the opening time, unless either is missing."""
+        """The closing time, unchanged; refused if it is not later than the opening time. It passes if either is
+        missing, or if the opening time was refused itself.
+        """
         opens = info.data.get("opens")
         if opens and closes and closes <= opens:
             raise PydanticCustomError("sentence", "closes-early")
@@ -158,7 +161,8 @@ class ActivityForm(BaseModel):
     def _check_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         """The keys of the chosen worksheets, unchanged.
 
-        Refused, in this order: no key and no exit ticket either, a key chosen twice, and a key that the library lacks.
+        Refused, in this order: no key and no valid exit ticket either, a key chosen twice, and a key that the library
+        lacks.
         """
         if not keys and not info.data.get("ticket"):
             raise PydanticCustomError("sentence", "nothing-in-it")
@@ -216,7 +220,8 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
     ticket.
 
     Times are typed in `time_zone` and returned in UTC. Raises ActivityFormError about the first field, in the order of
-    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
+    ActivityForm, that cannot be used; a worksheet's model and tokens come last. A model that is too short for the
+    worksheet's range of tokens raises TokensError instead, from `Offer.freeze`.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
@@ -227,7 +232,8 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
 
 
 def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
-    """A worksheet with the model and number of tokens in its texts; an empty text leaves the worksheet's default.
+    """The worksheet, model and number of tokens that the texts choose, as typed: an empty model stays "", empty tokens
+    become None, and both stand for the worksheet's default.
 
     Raises ActivityFormError about the field "sheet.KEY" if the library lacks the worksheet, if the worksheet cannot
     have this model or number of tokens, or if the tokens are no whole number.
@@ -260,9 +266,9 @@ def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: M
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     """The texts that show this plan and content in the form; `read_activity_form` reads them back.
 
-    Times are in `time_zone`, cut to the minute; the follow-through share is in whole per cent. What is not set, such as
-    a time, a limit of attempts, an exit ticket, or a model or number of tokens that nobody chose, is an empty text.
-    Switches are "yes", or "" (`ticket_anonymous` and `names_listed`: "no").
+    Times are in `time_zone`, cut to the minute; the follow-through share is rounded to whole per cent. What is not set,
+    such as a time, a limit of attempts, a late window, an exit ticket, or a model or number of tokens that nobody
+    chose, is an empty text. Switches are "yes", or "" (`ticket_anonymous` and `names_listed`: "no").
     """
     policies = plan.policies
     fields = {

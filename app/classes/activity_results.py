@@ -103,8 +103,9 @@ class MisconceptionTotal:
 def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ...]:
     """The sheets of an activity, numbered from 1: the newest revision's in order, then earlier ones that have attempts.
 
-    An earlier one is as in the revision of its first attempt, and left out if that revision is gone; the first attempts
-    also decide the order. Only those of the newest revision are `current`.
+    Sheets are compared by sheet key, so that a worksheet frozen with another definition is another sheet. An earlier
+    one is as in the revision of its first attempt, and left out if that revision is gone; the first attempts also
+    decide the order. Only those of the newest revision are `current`.
     """
     content = activity.content
     sheets = {item.sheet_key: (item, content, True) for item in content.items}
@@ -126,10 +127,11 @@ def sheet_results(library: Library, store: Store, activity: Activity, sheet: Act
 def activity_results(
     library: Library, store: Store, activity: Activity, student: Student | None = None
 ) -> tuple[SheetResults, ...]:
-    """Every sheet that `activity_sheets` lists, with all attempts on it, oldest first, handed in or not.
+    """Every sheet that `activity_sheets` lists, with all attempts on it by student id, each student's oldest first,
+    handed in or not.
 
     With `student`, only that student's attempts are there, but still every sheet. A sheet without attempts is never
-    left out.
+    left out; students without an attempt on a sheet are.
     """
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[Attempt]]()
@@ -224,9 +226,10 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
 def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
     """A typed answer as the results show it: '4096 (d_model)', or 'd_model' alone if `symbol_alone`.
 
-    What a number could be is found by `_meaning`; a number without a meaning is shown alone in either case. An answer
-    typed in symbols, or one that is a text, such as a pattern, is shown as it was typed, stripped. Of a choice, the
-    label of the chosen option is shown. An empty or unreadable answer gives ''.
+    What a number could be is found by `_meaning`; a number without a meaning is shown alone in either case. Numbers
+    from 10,000 have thousands separators. An answer typed in symbols, or one that is a text, such as a pattern, is
+    shown as it was typed, stripped. Of a choice, the label of the chosen option is shown. An empty or unreadable answer
+    gives ''.
     """
     read = variant.read(blank, text)
     if not isinstance(read, Answer):

@@ -26,7 +26,8 @@ class ClosingMenu:
 
 
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """The menu at `now`: whether the activity can be closed, the last press of Close undone, and how long it is open.
+    """The menu at `now`: the activity's phase, closing time and seconds left (rounded up, 0 without a closing time),
+    whether it auto-submits, whether it can be closed, and whether the last press of Close can be undone.
 
     It can be closed while it is open or waits to open, unless it closes within UNDO_TIME anyway. A press can be undone
     if there is a closing time, and as long as `UndoableClose.can_be_undone`. `working` is only passed on.

@@ -103,7 +103,7 @@ class CourseFiles:
 
     def answer_rows(self) -> Iterator[CsvRow]:
         """Yield ANSWERS_HEADER, then one row for each box with a mark of each attempt: what was typed, "" if nothing,
-        and the mark.
+        and the mark, such as "wrong".
 
         Attempts are those of `_described_attempts`, in that order; each row begins with their columns and the box's
         name.
@@ -137,11 +137,12 @@ class CourseFiles:
                     yield (*described, question, text)
 
     def ticket_rows(self) -> Iterator[CsvRow]:
-        """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording.
+        """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording, or
+        the question's key if no revision has it any more.
 
-        A question that no revision has any more is shown by its key. Rows are ordered by activity; in each, anonymous
-        ones come first, without name and number and in a random order. Hidden ones are there, marked as hidden; those
-        still held back, and those of students who are not on the roster, are left out.
+        Rows are in the order of `activities`, and of `_ticket_answers_of` in each, which mixes waiting tickets of
+        closed ones: anonymous answers first, without name and number and in a random order. Hidden ones are there,
+        marked as hidden; those still held back, and those of students who are not on the roster, are left out.
         """
         yield TICKETS_HEADER
         for activity in self.activities:
@@ -157,8 +158,8 @@ class CourseFiles:
                 )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield STUDENTS_HEADER, then one row for each student on the roster, by name, joined or not, with their
-        practice.
+        """Yield STUDENTS_HEADER, then one row for each student on the roster, by name: name, number, whether they have
+        joined, and the three cells of `_practised`.
         """
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
@@ -172,7 +173,8 @@ class CourseFiles:
 
         After an activity's worksheets come its points as they count, overrides included ("excused" for an excused
         student), and the reason for an override. The last two columns are the total and the points it is out of, over
-        the activities that count for the student. A repeated heading gets its count: "A", "A [2]".
+        the activities that count for the student. Headings of worksheets and activities end with the points they are
+        out of, and a repeated one gets its count: "A (4)", "A (4) [2]".
         """
         columns = self.gradebook_columns
         header = [_("student"), _("number")]
@@ -215,9 +217,9 @@ class CourseFiles:
     def write_zip(self, file: IO[bytes]) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
 
-        It holds README.txt, which says what each file is, the tables and the gradebooks as CSV, course.json, a JSON
-        file for each activity, and the worksheets and exit tickets written in the course as TOML files. Tables are
-        written line by line, so that they need little memory.
+        It holds README.txt, which says what each file is, the tables as CSV, the gradebook also for Canvas and for
+        Moodle, course.json, a JSON file for each activity, and the worksheets and exit tickets written in the course as
+        TOML files. Tables are written line by line, so that they need little memory. `file` is not closed.
         """
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
@@ -241,8 +243,8 @@ class CourseFiles:
                 archive.writestr(f"{folder}/{material.id}.toml", write_toml(material.content))
 
     def _course_json(self) -> dict[str, Any]:
-        """Return course.json: the course's fields; its staff with name, email and role; its students with id, name,
-        number and the time they joined; and id, title and state, which is the phase at `now`, of its activities.
+        """Return course.json: all fields of the course; "staff" with name, email and role; "students" with id, name,
+        number and the time they joined; and "activities" with id, title and state, which is the phase at `now`.
         """
         staff = [{"name": m.name, "email": m.email, "role": m.role} for m in self.store.courses.staff(self.course)]
         students = [
@@ -353,7 +355,7 @@ def _fields_without(name: str, row: TicketAnswer | Attempt) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Return indented JSON with letters of every script unescaped; times are ISO 8601 to the second.
+    """Return JSON, indented by 1, with letters of every script unescaped; times are ISO 8601, cut to the second.
 
     Any other object that JSON has no form for is its `str`.
     """

@@ -35,7 +35,8 @@ def settings_problem(title: str, time_zone: str) -> str:
 
 
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
-    """Add a course called `title` in the same time zone, with the same activities as drafts, in one transaction.
+    """Add a course called `title` in the same time zone, with the same activities as drafts, in one transaction; return
+    it.
 
     Activities in any state are copied, without their dates and times; students are not. The worksheets and exit tickets
     of the course are copied, too, unless removed, and the copied activities and practice use these copies. Practice

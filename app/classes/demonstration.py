@@ -70,7 +70,9 @@ class Demonstration:
         return self._folder / f"{self._clock():%Y-%m-%d}" / FILE
 
     def _open(self) -> Store:
-        """Today's store, opened to be read only, unless it is open already; that of the day before is let go."""
+        """Today's store, opened to be read only, unless it is open already; the store of an earlier day is let go, but
+        not closed.
+        """
         path = self._path()
         if self._store is None or self._day != path.parent.name:
             self._day, self._store = path.parent.name, Store(f"sqlite:///{path}", self._folder, clock=self._clock)
@@ -80,7 +82,8 @@ class Demonstration:
         return self._store
 
     def _make(self) -> None:
-        """Make the database of today, with the sample course, in the folder "new", and rename that to the day.
+        """Make the database of today, with the sample course, in the folder "new", emptied first, and rename that to
+        the day.
 
         Databases from before yesterday are deleted; one that cannot be stays.
         """

@@ -31,10 +31,11 @@ class NameChoice:
 
 
 def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ...]:
-    """The names of students who have not joined in which a word begins with each word that was typed.
+    """The names of students who have not joined in which a word begins with each word that was typed, sorted.
 
     None before MIN_LETTERS letters are typed, and none if more than MAX_SUGGESTIONS match. So nobody sees the roster by
-    chance; whoever has the join code can still find out names by guessing how they begin.
+    chance; whoever has the join code can still find out names by guessing how they begin. Commas count as spaces,
+    namesakes are one name, and case makes no difference.
 
     Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee k" suggest Kim Lee, and "kim" nobody.
     """
@@ -70,11 +71,13 @@ def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> 
 
 
 def _near(students: Sequence[Student], typed: str) -> list[Student]:
-    """The students for whom a typed name may be meant: each word begins one of theirs, or it is spelt almost the same.
+    """The students, in their order, for whom a typed name may be meant: each word begins one of theirs, or it is spelt
+    almost the same.
 
-    Almost the same is a share of NEAR of the letters, without accents. A text whose words are all shorter than
-    MIN_LETTERS_SENT matches nobody, and a text with digits only names with the same digits. Example: "Amara", "Ama Sam"
-    and "Amra Sampel" match "Amara Sample", "Amir Sand" does not; "Group 1" does not match "Group 2".
+    Almost the same is a similarity of at least NEAR. Case, accents and commas make no difference. A text whose words
+    are all shorter than MIN_LETTERS_SENT matches nobody, and one that contains digits matches only names with the same
+    digits. Example: "Amara", "Ama Sam" and "Amra Sampel" match "Amara Sample", "Amir Sand" does not; "Group 1" does not
+    match "Group 2".
     """
     text, number = _bare(typed.replace(",", " "))
     words = text.split()
@@ -83,7 +86,9 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
     matcher = SequenceMatcher(b=text, autojunk=False)
 
     def is_near(student: Student) -> bool:
-        """Whether the typed name may be meant for this student; never if the digits in it are others."""
+        """Whether the typed name may be meant for this student; if it contains digits, never if the student's name has
+        other digits or none.
+        """
         name, its_number = _bare(student.name)
         if number and number != its_number:
             return False

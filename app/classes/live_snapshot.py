@@ -89,8 +89,9 @@ class RowBar:
     def segments(self) -> tuple[BarSegment, ...]:
         """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left out.
 
-        Positions and widths are in per cent of all students counted in the row, so open ones leave the end of the bar
-        empty. The heights are 1, 0.7 and 0.4 of the bar, centred, so that nobody needs to tell the colours apart.
+        Positions and widths are in per cent of all students counted in the row, rounded to 2 decimals, so open ones
+        leave the end of the bar empty. The heights are 1, 0.7 and 0.4 of the bar, centred, so that nobody needs to tell
+        the colours apart.
         """
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
         heights: tuple[tuple[RowState, int, float], ...] = (
@@ -182,8 +183,8 @@ class LiveSnapshots:
 
         It expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR times as long as that took, if this is longer.
         For MAX_STALE_S more it is still returned while the next one is taken in the background, so that a page that is
-        watched never waits. After that, and without a cached one, the caller takes it, or waits while another does:
-        only one is taken at a time.
+        watched never waits. After that, and without a cached one, the caller takes it, whose errors are raised, or
+        waits while another does: only one is taken at a time.
         """
         entry = self._cache_entry(activity.id)
         shown, now = entry.snapshot, self._clock()
@@ -386,8 +387,8 @@ def _choices(answers: Mapping[str, str]) -> dict[str, str]:
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
     """One row with the number of `begun` sheets on which it is in each state; without a state it counts as open.
 
-    Of a choice, also the label and number of each option that anybody chose, in the order of the options; unreadable
-    choices are left out.
+    Of a choice or a pattern, also the label and number of each option that anybody chose, in the order of the options;
+    all patterns that are no option are one more, at the end. Unreadable choices are left out.
     """
     states = [progress.rows.get(row.key, "open") for progress in begun]
     asked, chosen = variant.table.askable[row.key], Counter[int]()

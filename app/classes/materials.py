@@ -64,8 +64,9 @@ def with_materials(
 ) -> OwnMaterials:
     """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
 
-    Its `by_key` are the usable materials. Materials whose settings are not valid here, or name a model whose config can
-    no longer be read, are left out, and are in `unusable`, by id, with the error's sentence.
+    Its `by_key` are the usable materials of both kinds; a ticket in `tickets` with the same key is replaced. Materials
+    whose settings are not valid here, or name a model whose config can no longer be read, are left out, and are in
+    `unusable`, by id, with the error's sentence.
     """
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()

@@ -212,7 +212,8 @@ class PaperImport:
         self.store.classwork.hand_in_papers([(line.sheet.key, line.attempt) for line in lines])
 
     def _mark(self, line: str, line_number: int) -> tuple[ParsedLine, StudentSheet, MarkedPaper]:
-        """Grade one line; blanks at its end may be missing.
+        """Read and grade one line; returns the parsed line, the student's sheet, and its marks. Blanks at the end of
+        the line may be missing.
 
         Raises PaperLineError if the student or the sheet is not clear or there are no answers, and AnswersError for too
         many answers or too long a line; their sentences call the line by `line_number`.
@@ -254,8 +255,9 @@ class PaperImport:
     def _sheet_of(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
         """The sheet that a line is about: of the line's code, else of the form's code, else number `sheet_number`.
 
-        With a code it has the code's sizes, and the code's model is kept in the activity; without one it has those that
-        the student has on the screen. Raises PaperLineError for a code that names no sheet of this activity.
+        With a code it has the code's sizes, and if these are not the student's, the code's model is kept in the
+        activity; without one it has those that the student has on the screen. Raises PaperLineError for a code that
+        names no sheet of this activity.
         """
         number, sizes = self.sheet_number, None
         if code := parsed.code or self.code:

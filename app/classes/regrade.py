@@ -76,8 +76,7 @@ class RegradePreview:
         """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`.
 
         They are a hash of each changed attempt's id and old score, and of its new marks, score, maximum and
-        misconceptions.
-        Previews with the same changes have the same one, whatever their basis.
+        misconceptions. Previews with the same changes have the same one, whatever their basis.
         """
         text = repr([
             (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,

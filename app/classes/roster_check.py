@@ -35,8 +35,8 @@ def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[
 
     Known is a number on the roster, whatever the name; a name without a number that is there without one; and the same
     number, or name without one, further up in the list: see Roster.add_students. Any other row is odd if its name has a
-    digit or no letter ("no-name"), else if a student on the roster has that name ("namesake"), else new. Names are
-    compared without case.
+    digit or no letter ("no-name"), else if a student on the roster, with or without a number, has that name
+    ("namesake"), else new. Names are compared by `name_key`, numbers exactly.
     """
     numbers = {student.roster_key for student in students if student.roster_key}
     unnumbered = {name_key(student.name) for student in students if not student.roster_key}

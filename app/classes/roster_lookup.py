@@ -30,10 +30,11 @@ class RosterLookup:
                 self._by_number.setdefault(name_key(student.roster_key), []).append(student)
 
     def find(self, written: str) -> tuple[Student, ...]:
-        """Every student who may be meant: none, exactly one, or several to choose from.
+        """Every student who may be meant, in the order of the roster: none, exactly one, or several to choose from.
 
-        The first of these that matches anybody decides: the number, the full name, the name as 'Last, First', and at
-        last names that contain every word written, as whole words in any order. Case and spaces make no difference.
+        The first of these that matches anybody decides: the number; the full name, for namesakes also with the number
+        as `distinct_names` adds it; the name as 'Last, First'; and at last names that contain every word written, as
+        whole words in any order. Case and spaces make no difference; an empty text finds nobody.
 
         Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """

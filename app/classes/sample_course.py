@@ -64,10 +64,11 @@ def add_sample_course(
 def _students_yesterday(
     library: Library, words: SampleCourseWording, activity: Activity, begin: datetime
 ) -> Iterator[SimulatedStudent]:
-    """What every student did yesterday: two in three got each sheet right in a second attempt, and all handed in.
+    """What every student did yesterday: one in three handed in their first attempt on each sheet, the others a second
+    one, in which all is right.
 
-    The first attempt shows the student's misconception, if they hold one. The first TICKETS_YESTERDAY students wrote an
-    exit ticket.
+    The first attempt shows a misconception if the student holds one, which depends on the sheet. The first
+    TICKETS_YESTERDAY students wrote an exit ticket.
     """
     for student in range(len(words.names)):
         attempts = list[SimulatedAttempt]()
@@ -84,10 +85,12 @@ def _students_yesterday(
 
 
 def _students_today(library: Library, activity: Activity, begin: datetime) -> Iterator[SimulatedStudent]:
-    """What the first CAME_TODAY students did today; the others on the roster did not come.
+    """What the first CAME_TODAY students did today, all on the first of SHEETS_TODAY; the others on the roster did not
+    come.
 
-    The first ATTEMPTED_TODAY have checked, and every other one of these handed in; the rest are still typing, the later
-    in the list the further, from two to nine tenths of the blanks.
+    The first ATTEMPTED_TODAY have checked, and every other one of these, from the very first, handed in; the rest are
+    still typing, the later in the list the further, from two to nine tenths of the blanks, rounded down. Answers show
+    the student's misconception.
     """
     variant = library.variant(SHEETS_TODAY[0])
     for student in range(CAME_TODAY):

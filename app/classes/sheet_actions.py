@@ -126,7 +126,8 @@ Action = Callable[[Variant, WorkSoFar, Rules, SentSheet], Outcome]
 
 
 def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: SentSheet) -> tuple[Outcome, Work]:
-    """Do an action and store its outcome; if another request has changed the work meanwhile, read it and do it again.
+    """Do an action and store its outcome; while another request has changed the work meanwhile, read it and do it
+    again, however often.
 
     Returns the outcome of the last try, and the work after it. Other errors of storing are raised.
     """
@@ -177,7 +178,9 @@ def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> O
 
 
 def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """In practice: check, but add no attempt if the answers are those of the last one."""
+    """In practice: check, but add no attempt if the answers, those to open questions included, are those of the last
+    one; the outcome is otherwise that of `check`, "checked" included.
+    """
     outcome = check(variant, work, rules, sent)
     if outcome.attempt and work.last and dict(work.last.answers) == dict(outcome.attempt.answers):
         return replace(outcome, attempt=None)

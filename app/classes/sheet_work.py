@@ -228,7 +228,8 @@ class PreviewWork:
     def kept(self, outcome: Outcome) -> Self:
         """The work with an outcome, as its form will carry it; nothing is stored, and no draft is kept.
 
-        The last attempt, a new one too, gets the answers in `written` and is handed in if `hands_in_last`.
+        The last attempt, a new one too, gets the answers in `written` and is handed in if `hands_in_last`. The report
+        is the outcome's if it has an attempt, else None.
         """
         made = self.made
         if attempt := outcome.attempt:

@@ -175,7 +175,8 @@ def worksheet_sizes(worksheet: Worksheet) -> VariantSizes:
 def stored_marks(variant: Variant, report: Report) -> Graded:
     """What of a report is stored with an attempt: mark kinds by box, misconceptions, the score and its maximum.
 
-    The misconceptions begin with the diagnosis; there are none without one.
+    The misconceptions are the diagnosis, then the one held with it (`also`), if any; there are none without a
+    diagnosis.
 
     Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
     """

@@ -59,8 +59,8 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
 def _question_problem(question: TicketQuestion, values: Sequence[str]) -> str:
     """Why an answer is refused, or "" if it is not.
 
-    The first that applies: a value that is not offered, for a question with choices; more than one value, unless
-    several may be chosen; no value, for a required question.
+    The first that applies: a value that is not offered, for a question with choices; more than one different value,
+    unless several may be chosen; no value, for a required question.
     """
     if question.choices and not set(values) <= set(question.choices):
         return _("This cannot be chosen here: choose again.")

@@ -65,7 +65,8 @@ def open_questions(
 def _texts(attempts: Sequence[Attempt], name: str) -> tuple[WrittenText, ...]:
     """The answers to a question in a student's attempts, in order, stripped; blank ones before the first text left out.
 
-    An answer equal to the one before is left out, too; so are attempts without an answer to it, such as those on paper.
+    A blank one after a text stays: the answer was deleted. An answer equal to the one before is left out, and so are
+    attempts without an answer to it, such as those on paper.
     """
     written = list[WrittenText]()
     for attempt in attempts:

@@ -121,7 +121,11 @@ def _too_many(count: int, limit: int) -> RosterError:
 
 
 def _decode(roster: bytes) -> str:
-    """Return a file's text: UTF-16 with a byte order mark, else UTF-8, else Windows-1252, else RosterError."""
+    """Return a file's text, without a byte order mark.
+
+    With a UTF-16 mark it must be UTF-16; otherwise it is UTF-8, else Windows-1252. Raises RosterError if it can be read
+    as none of these.
+    """
     for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
         try:
             return roster.decode(encoding)
@@ -131,7 +135,10 @@ def _decode(roster: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines with more than spaces and separators, NULs as spaces; raises RosterError if there are none."""
+    """Return the lines that hold more than spaces, tabs, commas, semicolons and quotes.
+
+    They are not stripped; NULs become spaces, and a byte order mark is dropped. Raises RosterError if no line is left.
+    """
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
     if not lines:
         raise RosterError(_("The class list is empty. Type at least one name, one per line."))

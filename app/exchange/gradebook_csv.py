@@ -30,8 +30,8 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
     Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles that
-    Canvas would take for its columns or an assignment's id are changed ("Final Score" to "Final-Score", "(7)" to
-    "[7]"), and a repeated one gets its count.
+    Canvas would take for its columns ("Final Score" becomes "Final-Score"), or whose end it would take for an
+    assignment's id ("(7)" becomes "[7]"), are changed, and a repeated one gets its count.
 
     Canvas finds a student by its ID (unknown here), then by SIS ID, by login and last by name. The number on the roster
     may be SIS ID or login, so it is written in both columns.
@@ -68,7 +68,10 @@ def _percent(column: PointsColumn, student: Student) -> float | None:
 
 
 def unique_titles(titles: Iterable[str]) -> Iterator[str]:
-    """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]"."""
+    """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]".
+
+    Whether "A [2]" is among the titles itself is not checked.
+    """
     counts = dict[str, int]()
     for title in titles:
         counts[title] = counts.get(title, 0) + 1

@@ -78,7 +78,8 @@ def read_server(url: str) -> MailServer:
 def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
     """Return how the connection is secured: "tls" for smtps, and for smtp what ?tls= says, "starttls" or "none".
 
-    Without ?tls= it is "starttls", but "none" if the host is this machine. Raises ValueError for any other query.
+    Without ?tls= it is "starttls", but "none" if the host is this machine. Raises ValueError for any other query, and
+    for any query at all with smtps.
     """
     if scheme == "smtps" and not query:
         return "tls"
@@ -89,7 +90,9 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine: "localhost", or an address such as 127.0.0.1 or ::1."""
+    """Whether a host is this machine: "localhost" in lower case, or an address such as 127.0.0.1 or ::1. No name is
+    looked up.
+    """
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -42,7 +42,9 @@ def decode_file(content: bytes) -> str:
 
 
 def settings_in_file(text: str) -> dict[str, Any]:
-    """The settings that a file has, whether or not they can be used; raises MaterialFileError if it is not TOML."""
+    """The settings that a file has, whether or not they can be used; raises MaterialFileError if it is not TOML, too
+    long, or has too many settings (see `read_toml`).
+    """
     try:
         return read_toml(text)
     except TomlError as error:

@@ -16,12 +16,13 @@ _FORMULA_START = re.compile(r"[\t\r\n]|[\s\"]*[=+\-@＝＋－＠]")
 
 
 def escape_formula(cell: Cell) -> Cell:
-    """Return the cell, with an apostrophe before a text that a spreadsheet would run as a formula.
+    """Return the cell, with an apostrophe before a text that a spreadsheet would run as a formula; other cells are
+    unchanged.
 
     Such a text begins with = + - @ or their full-width forms, also after spaces or quotes, or with a tab or a line
-    break. A plain number keeps its sign, so that it stays a number. What follows a semicolon or a line break is
-    escaped in the same way: where lists are separated by semicolons, a spreadsheet splits a row of this file there,
-    whatever quotes are around the cell.
+    break. A plain number keeps its sign, so that it stays a number. What follows a semicolon or a line break is escaped
+    in the same way: where lists are separated by semicolons, a spreadsheet splits a row of this file there, whatever
+    quotes are around the cell.
 
     Example:
         escape_formula("=1+1")   # "'=1+1"
@@ -62,7 +63,7 @@ def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
 
 
 def _cell_value(cell: Cell) -> Cell:
-    """Return a cell as it is written: True as "yes", False as "no", 14.0 as 14, None as an empty cell."""
+    """Return a cell as it is written: True as "yes", False as "no", 14.0 as 14, None as "", and any other as it is."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float) and cell.is_integer():

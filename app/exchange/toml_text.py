@@ -145,7 +145,8 @@ def _read_key(text: str, position: int) -> tuple[SettingPath, int]:
 
 
 def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> SettingPath:
-    """The path of a table, with the index of the last table after each list of tables that it is in.
+    """The path of a table, with the index of the last table after each list of tables that it is in; its last part gets
+    no index, even if it is such a list.
 
     Example: ("questions", "labels") is ("questions", 1, "labels") if there are two questions so far.
     """

@@ -49,7 +49,7 @@ class LevelStep:
         """Whether a sheet, of the worksheet `whole` or a part of it, asks for all that the step asks for.
 
         A step of whole sheets is covered only by its worksheets; other steps by any sheet with all rows of the step
-        that `whole` and the model have, if there are any.
+        that `whole` and the model have. False if they have none of these rows.
         """
         if self.rows == WHOLE_SHEET:
             return variant.worksheet.key in self.worksheets
@@ -101,8 +101,8 @@ def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[Pra
     are left out.
 
     A worksheet's level is that of its topic, or the topic's "-latent" level if the worksheet has a row "latent".
-    Worksheets whose tokens are not rows are left out, and so are the library's on a sentence, but not a course's. In a
-    level, those that ask for numbers come first, then those with fewest rows.
+    Worksheets whose tokens are not rows are left out, and so are the library's on a sentence, but not a course's. A
+    level's worksheets are sorted: numbers before letters, and within each kind those with the fewest rows first.
     """
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):

@@ -81,12 +81,12 @@ class PracticePanel:
 def practice_panel(
     library: Library, record: PracticeRecord, after: PracticeRecord, variant: Variant | None
 ) -> PracticePanel:
-    """The panel around a sheet: its level, how far it is to the next, and the state of every group.
+    """The panel around a sheet: the level of `record`, how far it is to the next, and the state of every group.
 
-    `after` is the record with the result of this sheet, or `record` if there is none to count yet; level and groups are
-    shown as they are then. The panel says why this sheet comes only if it is the one that `record` asks for, and names
-    the level that follows only if the result passes this one and not every level is passed. It offers the other kind of
-    answers, numbers or letters, only on a level that has both.
+    `after` is the record with the result of this sheet, or `record` if there is none to count yet; what is done on the
+    level, and the groups, are shown as they are then. The panel says why this sheet comes only if it is the one that
+    `record` asks for, and names the level that follows only if the result passes this one and not every level is
+    passed. It offers the other kind of answers, numbers or letters, only on a level that has both.
     """
     practice, following = Practice(library, record), Practice(library, after)
     level = next(view for view in level_views(following) if view.key == practice.level.key)

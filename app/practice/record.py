@@ -85,7 +85,7 @@ class PracticeRecord:
 
 
 def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """For each box the first text that could be read; `attempts` come oldest first.
+    """For each box the first text that could be read, as it was typed; `attempts` come oldest first.
 
     A box that never held such a text is left out. So it is what somebody thought before seeing any mark on that box.
     """

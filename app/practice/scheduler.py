@@ -140,7 +140,8 @@ class Practice:
         return left
 
     def after(self, result: SheetResult) -> PracticeRecord:
-        """The record with one more result and its draw counted, and its level passed if this sheet ends it.
+        """The record with one more result and its draw counted, and the record's level passed if this result ends it,
+        whichever level the sheet is of.
 
         A level ends once no step is left and nothing that was missed on it waits (`has_missed`), or with a right
         test-out; the record is then at the level of `level_after`. Testing ends with its sheet, right or wrong. Only
@@ -236,7 +237,8 @@ def _hardest_sheet(practice: Practice) -> Variant:
 
 
 def _sheet_coming_back(practice: Practice) -> NextSheet | None:
-    """A sheet that shows the misconception that has waited longest to be repeated; None if none waits.
+    """A sheet that shows the misconception that has waited longest to be repeated, with the groups of all waiting
+    misconceptions that it shows; None if none waits.
 
     None, too, if no sheet shows it for now. It is one of the record's level if there is one. Other open levels, from
     the nearest lower one down and then upwards, are tried only if the last sheet was of the record's level, so that a
@@ -310,7 +312,8 @@ def _sheet_showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> 
 
 
 def _sheets_of(practice: Practice, worksheets: Sequence[str]) -> Iterator[Variant]:
-    """One sheet of each of these worksheets: new ones first, then old ones from the longest ago; never the last sheet.
+    """One sheet of each of these worksheets: new ones first, then old ones from the longest ago. A worksheet that has
+    only the last sheet to offer is left out.
 
     The new ones come in the order of `_worksheet_order`.
     """

@@ -146,7 +146,8 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
-    """The question for a preview, unchecked: an unknown kind becomes "text", and an empty text "…".
+    """The question for a preview, unchecked: its key is its name, an unknown kind becomes "text", and an empty text
+    "…".
 
     Text, number of options, each option and each label are cut to what a ticket may hold. Only a question that asks to
     choose has options, and only a scale has labels.

@@ -143,7 +143,8 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with all rows that this topic has for this model, after topic or model was changed.
+    """The texts with all rows that this topic has for this model, after topic or model was changed; `rows_of` becomes
+    the topic.
 
     Rows that this topic and model lack are dropped; the others keep what was typed for them; new ones are asked. If the
     topic is the same, rows stay in their order, and a new one comes after the row that it follows in the topic's table.
@@ -162,7 +163,8 @@ def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
 
 
 def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
-    """The keys of the rows that a sheet on this topic with this model can ask for, in the order of the topic's table.
+    """The keys of the rows that a sheet on this topic with this model, and the form's bug if any, can ask for, in the
+    order of the topic's table.
 
     The model is taken with a key/value head per query head if the form says so. A number of tokens that is not in
     1..MAX_TOKENS counts as the default, 100. Empty if topic or model is unknown, or the topic cannot take the model.
@@ -205,8 +207,8 @@ def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
 def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     """The settings that the texts mean, named as in a worksheet file, with switches as booleans and numbers as numbers.
 
-    An empty title is replaced by the automatic one, or "Worksheet". Caption and reason of a bug are left out if the
-    topic has no bugs. Raises WorksheetFormError for a text that is too long, a number that cannot be read, and what
+    An empty title is replaced by the automatic one, or "Worksheet". Empty numbers are left out, and so are caption and
+    reason of a bug if the topic has no bugs. Raises WorksheetFormError for a text that is too long and what `_numbers`,
     `_row_settings`, `_questions` and `_misconceptions` refuse; whether the settings are possible is not checked.
     """
     fields = texts.fields
@@ -290,11 +292,12 @@ def _points(row: RowTexts) -> int:
 
 
 def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
-    """The settings "key", "text" and "model_answer" of each question that has a text or an answer, new ones with a new
-    key.
+    """The settings "key", "text" and "model_answer" of each question that has a text or an answer, new ones with a key
+    made from the text.
 
-    Raises WorksheetFormError for more than MAX_QUESTIONS, empty ones included, and about the field, such as
-    "questions.0.text", for a text of more than MAX_SHORT_TEXT or an answer of more than MAX_MARKDOWN characters.
+    Raises WorksheetFormError about "questions" for more than MAX_QUESTIONS, empty ones included, and about a field such
+    as "questions.0.text", whose number counts empty ones, too, for a text of more than MAX_SHORT_TEXT or an answer of
+    more than MAX_MARKDOWN characters.
     """
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
@@ -369,7 +372,8 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
 
 
 def _boxes(text: str, at: str) -> dict[str, str]:
-    """The formula of each box, by the box's name, of lines such as "queries.columns = H*d"; blank lines are skipped.
+    """The formula of each box, by the box's name, of lines such as "queries.columns = H*d", divided at the first "="
+    and stripped; blank lines are skipped, and an empty text gives {}.
 
     Raises WorksheetFormError about the field `at` for a line without "=", box or formula, for a formula of more than
     MAX_FORMULA characters, a box that comes twice, and more than MAX_MISCONCEPTION_BOXES boxes. Whether the box exists

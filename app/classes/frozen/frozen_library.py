@@ -123,10 +123,10 @@ def model_snapshot(model: Model) -> Snapshot:
 
 
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
-    """Add one more model to the newest revision of an activity, since a sheet code has given it to somebody.
+    """Add one more model to the stored revision that `activity` has, since a sheet code has given it to somebody.
 
     Nothing happens if it is there already, if the activity is gone, or if it is an imported one, which the library
-    lacks: that stays as long as an attempt has it.
+    lacks: that stays as long as an attempt has it. The given `activity` does not change.
     """
     if key in activity.content.models or key not in library.models:
         return

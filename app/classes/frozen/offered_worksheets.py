@@ -109,7 +109,8 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
 def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
     """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now.
 
-    False if the library lacks the worksheet. A model that the library lacks does not count.
+    False if the library lacks the worksheet. A model that `library` lacks does not count; one that only
+    `frozen_library` lacks counts as changed.
     """
     if item.key not in library.worksheets:
         return False
