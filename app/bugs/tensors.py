@@ -177,8 +177,7 @@ class CodeTensor:
         """The lengths of a view, with a −1 replaced by the length that is left for it.
 
         Raises TensorError, in torch's words, for a length below −1, for a second −1, if the product isn't the number of
-        elements, and with a −1 if the product of the others is 0 or doesn't divide it. For a −1 next to a 0 in a tensor
-        without elements it is ZeroDivisionError.
+        elements, and with a −1 if the product of the others is 0 or doesn't divide it.
         """
         total, product = numbers_in(self.shape), 1
         for length in shape:
@@ -188,6 +187,11 @@ class CodeTensor:
         unknown = [at for at, length in enumerate(shape) if length == -1]
         if len(unknown) > 1:
             raise TensorError("only one dimension can be inferred")
+        if unknown and product == total == 0:
+            raise TensorError(
+                f"cannot reshape tensor of 0 elements into shape {_written(shape)} because the unspecified dimension "
+                "size -1 can be any value and is ambiguous"
+            )
         if product != total and not (unknown and product > 0 and total % product == 0):
             raise TensorError(f"shape '{_written(shape)}' is invalid for input of size {int(total)}", (product, total))
         return tuple(total // product if length == -1 else length for length in shape)
@@ -238,7 +242,7 @@ class CodeTensor:
 
         Raises TensorError, in torch's words, for a dimension that doesn't exist, a negative length in a sequence, a
         sequence that doesn't add up, and a single length below 1; also if a single length would give more than
-        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts; a sequence must not be empty.
+        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts, and so does an empty sequence.
         """
         at = place(dim, self.dim)
         length = self.shape[at]
@@ -248,7 +252,7 @@ class CodeTensor:
             if length > lengths * MAX_PARTS:
                 raise TensorError("too many parts", name="MemoryError")
             lengths = [min(lengths, length - start) for start in range(0, length, lengths)]
-        elif min(lengths) < 0:
+        elif min(lengths, default=0) < 0:
             raise TensorError(
                 "split_with_sizes expects split_sizes have only non-negative entries, but got "
                 f"split_sizes={_written(lengths)}"

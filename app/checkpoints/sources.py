@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.gguf_file import ROPE_FACTORS, GgufFile, gguf_config, gguf_name, is_permuted, pieces_of, read_index
+from app.checkpoints.gguf_file import (
+    MAX_GGUF_PIECES,
+    ROPE_FACTORS,
+    GgufFile,
+    gguf_config,
+    gguf_name,
+    is_permuted,
+    pieces_of,
+    read_index,
+)
 from app.checkpoints.readable import check_tensor_names, readable_architecture
 from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
@@ -270,7 +279,8 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
     Raises CheckpointError for a later piece, and for a piece that is missing or in no allowed folder.
     """
     if not (links := pieces_of(link)):
-        raise CheckpointError(_("{file} is one of several pieces: choose the first of them.").format(file=link.name))
+        problem = _("{file} is one of several pieces: choose the first of them, which may be {most:,} at most.")
+        raise CheckpointError(problem.format(file=link.name, most=MAX_GGUF_PIECES))
     return tuple(_allowed_path(each, allowed) for each in links)
 
 

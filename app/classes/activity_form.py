@@ -220,8 +220,7 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
     ticket.
 
     Times are typed in `time_zone` and returned in UTC. Raises ActivityFormError about the first field, in the order of
-    ActivityForm, that cannot be used; a worksheet's model and tokens come last. A model that is too short for the
-    worksheet's range of tokens raises TokensError instead, from `Offer.freeze`.
+    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
@@ -236,12 +235,15 @@ def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
     become None, and both stand for the worksheet's default.
 
     Raises ActivityFormError about the field "sheet.KEY" if the library lacks the worksheet, if the worksheet cannot
-    have this model or number of tokens, or if the tokens are no whole number.
+    have this model or number of tokens, if the model is too short for its range of tokens, or if the tokens are no
+    whole number.
     """
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
         choice = ChosenWorksheet(texts.key, texts.model, tokens)
-        library.variant(choice.key, choice.model or None, choice.tokens)
+        model = library.variant(choice.key, choice.model or None, choice.tokens).model.key
+        if choice.model or choice.tokens:
+            library.max_versions(choice.key, model)
     except (WorksheetError, TokensError, TopicError) as error:
         raise ActivityFormError(f"sheet.{texts.key}", str(error)) from None
     except ValueError:

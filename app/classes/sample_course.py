@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from app.classes.student_sheet import freeze, stored_marks, worksheet_sizes
 from app.grading.grade import grade
@@ -43,8 +44,9 @@ def add_sample_course(
     words, zone = library.wording.sample_course, courses[0].time_zone if courses else "UTC"
     today = store.now().replace(microsecond=0)
     yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
-    closed_plan = Plan(words.yesterday, yesterday.date(), closes_at=yesterday + timedelta(hours=1))
-    open_plan = Plan(words.today, today.date(), Policies(ticket_anonymous=False))
+    days = [time.astimezone(ZoneInfo(zone)).date() for time in (yesterday, today)]
+    closed_plan = Plan(words.yesterday, days[0], closes_at=yesterday + timedelta(hours=1))
+    open_plan = Plan(words.today, days[1], Policies(ticket_anonymous=False))
     with store.transaction():
         course = store.courses.add(words.course, zone, teacher, sample=True)
         store.audit_log.record(actor or teacher, AuditAction.SAMPLE_COURSE_CREATED, course)

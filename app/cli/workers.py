@@ -7,7 +7,7 @@ import time
 from socket import socket
 from typing import Any
 
-from uvicorn import Config
+from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors import Multiprocess
 
 EARLY_S = 10  # after its start: a worker that ends within this time has not done any work
@@ -30,8 +30,7 @@ class Workers(Multiprocess):
 
         After MAX_EARLY_ENDS replaced workers in a row that ended within EARLY_S of when they were first seen, log an
         error, set `keep_dying`, and ask the parent process to stop. One that lived longer starts the count anew. A
-        worker with uvicorn's exit code for a failed start is not replaced: uvicorn stops the parent, and `keep_dying`
-        stays False.
+        worker with uvicorn's exit code for a failed start sets `keep_dying` at once: uvicorn stops the parent.
         """
         now, before = time.monotonic(), list(self.processes)
         for process in before:
@@ -39,6 +38,7 @@ class Workers(Multiprocess):
         super().keep_subprocess_alive()
         for process in before:
             if process in self.processes:
+                self.keep_dying |= process.exitcode == STARTUP_FAILURE
                 continue
             self._early_ends = self._early_ends + 1 if now - self._seen.pop(process) < EARLY_S else 0
             if self._early_ends >= MAX_EARLY_ENDS:

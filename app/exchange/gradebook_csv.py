@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from app.store import Student
 
@@ -70,9 +72,15 @@ def _percent(column: PointsColumn, student: Student) -> float | None:
 def unique_titles(titles: Iterable[str]) -> Iterator[str]:
     """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]".
 
-    Whether "A [2]" is among the titles itself is not checked.
+    A number that would make a title which is there as it stands, or was yielded before, is passed over.
     """
-    counts = dict[str, int]()
-    for title in titles:
-        counts[title] = counts.get(title, 0) + 1
-        yield title if counts[title] == 1 else f"{title} [{counts[title]}]"
+    listed = list(titles)
+    taken, seen = set(listed), set[str]()
+    numbers = defaultdict[str, Iterator[int]](lambda: count(2))
+    for title in listed:
+        unique = title
+        if title in seen:
+            unique = next(new for number in numbers[title] if (new := f"{title} [{number}]") not in taken)
+        seen.add(title)
+        taken.add(unique)
+        yield unique

@@ -389,7 +389,7 @@ class Arc:
     def points(self) -> Polygon:
         """ARC_POINTS + 1 points along it, from start to end: a quarter of an ellipse."""
         (x1, y1), (x2, y2) = self.start, self.end
-        upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
+        upright = ((x2 - x1) * (y2 - y1) > 0) != self.clockwise  # whether it sets out up or down
         if upright:
             return tuple([(x2 - (x2 - x1) * cos, y1 + (y2 - y1) * sin) for sin, cos in _TURNS])
         return tuple([(x1 + (x2 - x1) * sin, y2 - (y2 - y1) * cos) for sin, cos in _TURNS])

@@ -62,7 +62,7 @@ def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> f
     value = config.get(name)
     if value is None:
         return frozenset(default)
-    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
         problem = _('"{field}" must be a list of layer numbers, not {value}.')
         raise ConfigError(problem.format(field=name, value=quoted(value)))
     return frozenset(value)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
@@ -22,7 +23,7 @@ from app.secret_key import SecretKey, UnsealError
 from .classwork import ARRIVAL
 from .courses import Course
 from .queries import OpenDatabase, QueryBase, columns, from_row, hash_secret
-from .tables import activities, attendance, sealed_tickets, ticket_answers
+from .tables import activities, attendance, courses, sealed_tickets, ticket_answers
 
 log = logging.getLogger("attention_shapes")
 
@@ -88,7 +89,8 @@ class ExitTickets(QueryBase):
                 connection.execute(sa.insert(sealed_tickets).values(sealed))
             else:
                 ids = {question: hash_secret(f"{client_id} {question}") for question in answers}
-                named = [self._new_answer(ids[q], q, text, student_id) for q, text in answers.items()]
+                today = self._today(connection, activity_id)
+                named = [_new_answer(ids[q], q, text, student_id, today) for q, text in answers.items()]
                 self._insert_answers(connection, activity_id, named)
         if anonymous and self.held(activity_id).waiting >= MIXED_FROM:
             self._mix(activity_id, leave=MIN_MIXED)
@@ -145,7 +147,8 @@ class ExitTickets(QueryBase):
             others_shown = sa.select(sa.exists().where(*_anonymous_in(activity_id)))
             if len(chosen) < MIN_MIXED and (leave or connection.scalar(others_shown)):
                 return  # also where another process has just mixed them
-            mixed = [self._new_answer("", q, text, None) for key in chosen for q, text in tickets[key].items()]
+            today = self._today(connection, activity_id)
+            mixed = [_new_answer("", q, text, None, today) for key in chosen for q, text in tickets[key].items()]
             if not leave:
                 earlier = sa.select(*columns(ticket_answers, TicketAnswer)).where(*_anonymous_in(activity_id))
                 mixed += [from_row(TicketAnswer, row) for row in connection.execute(earlier)]
@@ -173,10 +176,11 @@ class ExitTickets(QueryBase):
             insert = self._insert_into(ticket_answers)
             connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]), rows)
 
-    def _new_answer(self, answer_id: str, question: str, text: str, student_id: int | None) -> TicketAnswer:
-        """An answer of today without any mark."""
-        today = self.now().date()
-        return TicketAnswer(answer_id, question, text, student_id, today, starred=False, follow_up=False, hidden=False)
+    def _today(self, connection: sa.Connection, activity_id: int) -> date:
+        """The day that it is now in the time zone of the activity's course."""
+        of_course = sa.select(courses.c.time_zone).join(activities, activities.c.course_id == courses.c.id)
+        zone = connection.scalar(of_course.where(activities.c.id == activity_id))
+        return self.now().astimezone(ZoneInfo(zone)).date()
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""
@@ -195,6 +199,11 @@ class ExitTickets(QueryBase):
         """
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
+
+
+def _new_answer(answer_id: str, question: str, text: str, student_id: int | None, day: date) -> TicketAnswer:
+    """An answer without any mark."""
+    return TicketAnswer(answer_id, question, text, student_id, day, starred=False, follow_up=False, hidden=False)
 
 
 def _anonymous_in(activity_id: int) -> tuple[sa.ColumnElement[bool], ...]:

@@ -99,6 +99,8 @@ class JobTable(QueryBase):
             latest.scalar_subquery(),
         ).where(*own)
 
+        spoken = language()  # here, since another request's thread may be the one that stores the job
+
         def within(connection: sa.Connection) -> Job:
             """Under the lock of the queue, check the limits, call `along`, insert the job, and return it.
 
@@ -117,7 +119,7 @@ class JobTable(QueryBase):
             at, starts = self._time(), bool(runner and not waiting and at_work < runner.concurrency)
             job = {"key": key, "kind": kind, "client": client.key, "is_member": client.is_member,
                    "teacher_id": teacher_id, "visitor_id": visitor_id, "student_id": student_id, "about": dict(about),
-                   "arguments": dict(arguments), "request_id": request_id, "language": language(), "created_at": at,
+                   "arguments": dict(arguments), "request_id": request_id, "language": spoken, "created_at": at,
                    "heard_at": at, "attempt": int(starts), "is_working": starts,
                    "turn": max(turn or 0, -1 if own_turn is None else own_turn + 1), "checkpoint": checkpoint,
                    "device": device, "memory_bytes": memory_bytes, "form": JOB_FORM, "done": 0, "total": 1,

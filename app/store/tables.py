@@ -193,7 +193,7 @@ models = Table(
     Column("config", Text, nullable=False),  # JSON with sorted keys and in ASCII, as it was hashed
     Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
     Column("created_at", UtcDateTime, nullable=False),
-    Column("used_at", UtcDateTime),  # to the day; null where it was only imported
+    Column("used_at", UtcDateTime),  # to the day
 )
 
 # People

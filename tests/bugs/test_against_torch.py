@@ -19,6 +19,7 @@ from app.bugs.bank import BUGS
 from app.bugs.case import BugCase, bug_case, laboratory_for
 from app.bugs.programs import PROGRAMS
 from app.bugs.sizes import BugError, sizes_of
+from app.bugs.tensors import CodeTensor, TensorError
 from tests.helpers.attention_by_hand import output_by_hand
 from tests.helpers.shipped import MODELS
 from tests.helpers.slow import one_in
@@ -77,6 +78,20 @@ def cases(model: str, numbers: Sequence[tuple[int, int]]) -> list[BugCase]:
                 with suppress(BugError):  # of the model
                     found.append(bug_case(BUGS[bug], MODELS[model], error.tokens or tokens, error.batch or batch))
     return found
+
+
+@pytest.mark.parametrize("call", ["view(0, -1)", "reshape(-1, 0)", "split([])", "split([], 1)", "view(3, 0)"])
+def test_a_tensor_without_elements_is_cut_as_torch_cuts_it(call: str) -> None:
+    """Or refused in the same words."""
+
+    def result(tensor: Any) -> object:
+        try:
+            made = eval(f"tensor.{call}", {"tensor": tensor})  # noqa: S307 - one of the calls above
+        except (RuntimeError, TensorError) as error:
+            return str(error)
+        return [tuple(part.shape) for part in (made if isinstance(made, tuple) else (made,))]
+
+    assert result(CodeTensor.of_shape((0, 3))) == result(torch.empty(0, 3))
 
 
 @pytest.mark.parametrize(

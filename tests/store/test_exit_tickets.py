@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
 from app.store.housekeeping import delete_expired
 from app.store.queries import utc_now
 from tests.helpers.anonymous_tickets import close_and_mix
+from tests.helpers.clock import Clock
 from tests.helpers.stored_class import CONTENT, opened, teacher
 
 LONG_AGO = timedelta(hours=1)
@@ -75,6 +76,19 @@ def tickets(store: Store) -> TicketClass:
 def rows(store: Store, query: str) -> list[Any]:
     with store.engine.connect() as connection:
         return list(connection.execute(sa.text(query)))
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_an_answer_has_the_day_of_its_course(store: Store, clock: Clock, anonymous: bool) -> None:
+    """In the evening in California it is the next day in UTC already."""
+    clock.pass_seconds((datetime(2031, 3, 11, 1, 30, tzinfo=UTC) - clock.now).total_seconds())
+    course = store.courses.add("Course", "America/Los_Angeles", teacher(store))
+    activity = store.activities.add(course, Plan("Week 1"), CONTENT)
+    for number in range(MIXED_FROM):
+        student, _code = store.roster.enrol_new_student(course, f"Student {number}")
+        store.classwork.arrive(activity.id, student.id)
+        assert store.exit_tickets.hand_in(activity.id, student.id, "form", {f"q{number}": "x"}, anonymous=anonymous)
+    assert {answer.day for answer in store.exit_tickets.answers(activity.id)} == {date(2031, 3, 10)}
 
 
 def test_groups_of_at_least_five_are_shown_and_the_rest_at_closing(tickets: TicketClass) -> None:

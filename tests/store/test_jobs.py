@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from app.store import Store
 from app.store.jobs import GIVES_WAY_AFTER, JOB_RETENTION, MAX_ATTEMPTS, PIECE_BYTES, ROW_RETENTION, SILENT_AFTER
 from app.store.queries import utc_now
 from app.store.tables import jobs
+from app.translation import in_language
 from tests.helpers.clock import age_jobs
 
 LIMITS = JobLimits(total=8, visitors=6, visitor=3, member=4, visitor_hourly=5, member_hourly=50)
@@ -58,6 +60,21 @@ def test_members_come_first_and_one_job_is_at_work(store: Store) -> None:
     assert store.jobs.claim("run", RUNNER) is None
     assert [found(store, key).before for key in ("b", "v")] == [1, 2]
     assert (store.jobs.count("handout"), store.jobs.count("run")) == (3, 0)
+
+
+def test_each_job_is_in_the_language_of_who_queued_it(store: Store) -> None:
+    """Also where several are queued at once, which on SQLite share a transaction of one of their threads."""
+    limits, together = JobLimits(total=99, visitors=99, visitor=99, member=99), Barrier(8)
+
+    def queue(number: int) -> None:
+        together.wait()
+        store.jobs.add("handout", MEMBER, limits, "request", str(number), None, {}, {})
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: in_language(f"language {number}", queue, number), range(80)))
+    with store.engine.connect() as connection:
+        queued = dict(connection.execute(sa.select(jobs.c.key, jobs.c.language)).all())  # type: ignore[arg-type]
+    assert queued == {str(number): f"language {number}" for number in range(80)}
 
 
 def test_a_job_is_started_as_it_is_added_to_an_empty_queue(store: Store) -> None:

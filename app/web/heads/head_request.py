@@ -144,7 +144,8 @@ def find_head_job(services: Services, key: str) -> Job:
 def find_choice(services: Services, key: str) -> HeadChoice | None:
     """What was chosen for a head, finished or not, until it is deleted; None for any other key."""
     job = services.jobs.find(key) if key else None
-    return HeadChoice(**services.jobs.rows.arguments(job)) if job and job.kind == "head" else None
+    arguments = services.jobs.rows.arguments(job) if job and job.kind == "head" else {}
+    return HeadChoice(**arguments) if arguments else None  # none either if it has been deleted meanwhile
 
 
 def find_head(services: Services, key: str) -> tuple[Job, RealHead]:

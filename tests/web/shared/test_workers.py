@@ -135,3 +135,24 @@ def test_workers_that_cannot_start_are_not_started_for_ever(tmp_path: Path) -> N
     assert told.returncode == 2
     assert 3 <= told.stderr.count("FileNotFoundError") <= 6
     assert "workers end as soon as they start" in told.stderr
+
+
+def test_a_server_whose_workers_fail_to_start_ends_with_an_error(tmp_path: Path) -> None:
+    """As where their app raises as it starts: nothing is served, and whoever started it is told."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "from app.classes.closing import Closing\n"
+        "from app.cli import main\n"
+        "if __name__ == '__main__':\n"
+        "    sys.exit(main(['serve']))\n"
+        "Closing.start = None  # in each worker\n"
+    )
+    values = {"DATA_DIR": str(tmp_path), "PORT": "0", "WORKERS": "2"}
+    settings = {f"ATTENTION_SHAPES_{name}": value for name, value in values.items()}
+    environment = {**os.environ, "DATABASE_URL": "", "PYTHONPATH": str(PROJECT), **settings}
+    told = subprocess.run(
+        [sys.executable, program], env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=600
+    )
+    assert told.returncode == 2
+    assert "TypeError" in told.stderr
