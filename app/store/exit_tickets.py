@@ -180,7 +180,7 @@ class ExitTickets(QueryBase):
         """The day that it is now in the time zone of the activity's course."""
         of_course = sa.select(courses.c.time_zone).join(activities, activities.c.course_id == courses.c.id)
         zone = connection.scalar(of_course.where(activities.c.id == activity_id))
-        return self.now().astimezone(ZoneInfo(zone)).date()
+        return self.now().astimezone(ZoneInfo(str(zone))).date()
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
         """Whether a student has handed in the exit ticket of an activity; False if they never opened it."""

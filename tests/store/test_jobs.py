@@ -73,7 +73,7 @@ def test_each_job_is_in_the_language_of_who_queued_it(store: Store) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: in_language(f"language {number}", queue, number), range(80)))
     with store.engine.connect() as connection:
-        queued = dict(connection.execute(sa.select(jobs.c.key, jobs.c.language)).all())  # type: ignore[arg-type]
+        queued = dict(connection.execute(sa.select(jobs.c.key, jobs.c.language)).all())
     assert queued == {str(number): f"language {number}" for number in range(80)}
 
 
