@@ -324,7 +324,7 @@ def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float(torch.linalg.norm(found - expected) / torch.linalg.norm(expected))
 
 
-@pytest.mark.parametrize("case", one_in(3, CASES))
+@pytest.mark.parametrize("case", one_in(6, CASES))
 def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> None:
     """The same attention weights, context and output from the layer's program, and from its heads' added up."""
     model, config = tiny_model(case, CASES[case])
@@ -346,7 +346,7 @@ def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> N
     assert relative_error(total, observed.output) < MAX_ERROR
 
 
-@pytest.mark.parametrize("case", one_in(3, CASES))
+@pytest.mark.parametrize("case", one_in(6, CASES))
 def test_split_heads_and_a_decode_step_are_the_same_attention(case: str) -> None:
     """In three dimensions, for each input of a batch, and for the last token after a cache of the others.
 

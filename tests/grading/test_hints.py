@@ -36,7 +36,7 @@ from tests.helpers.slow import one_in
 
 SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
 FEW_MODELS = ("llama-7b", "mistral-7b", "deepseek-v2-lite", "t5-small")
-ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(5, SHEETS), ids=lambda sheet: sheet.worksheet.key)
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(8, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
 LETTERS = {
     100: "T",

@@ -15,6 +15,7 @@ from app.grading.mistakes import find_mistakes
 from app.sheets.variant import Variant
 from simulation.misconception_students import misconception_sheets, with_tokens_as_rows
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.slow import one_in
 
 IN_NUMBERS = [key for key, worksheet in LIBRARY.worksheets.items() if worksheet.answers == "numbers"]
 Student = Callable[[dict[str, int]], dict[str, int]]
@@ -85,7 +86,7 @@ def test_the_page_says_what_was_lost_and_why() -> None:
     assert marked(variant, dict(variant.key) | {"input.rows": 90}).losses == ()
 
 
-@pytest.mark.parametrize("worksheet", IN_NUMBERS)
+@pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksheet: str) -> None:
     """Every misconception on every worksheet: then its wrong boxes are corrected one by one, in a random order."""
     variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
@@ -95,7 +96,7 @@ def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksh
         assert all(fewer <= before for before, fewer in losses_while_correcting(variant, sheet, right, chance)), key
 
 
-@pytest.mark.parametrize("worksheet", IN_NUMBERS)
+@pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_correcting_one_of_two_misconceptions_costs_nothing(worksheet: str) -> None:
     """Held at once, the second in what the first leaves right."""
     variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
@@ -121,7 +122,7 @@ def losses_while_correcting(
     assert before == 0
 
 
-@pytest.mark.parametrize("worksheet", IN_NUMBERS)
+@pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
     """Random numbers never; the right numbers themselves, in random boxes, in at most one box of eight."""
     variant = with_tokens_as_rows(LIBRARY.variant(worksheet))

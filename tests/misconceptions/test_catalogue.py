@@ -42,7 +42,7 @@ SHEETS = [
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
     if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
 ]
-ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(5, SHEETS), ids=lambda sheet: sheet.worksheet.key)
+ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(8, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 SEEDS = 200
 
 
@@ -148,7 +148,7 @@ def test_of_two_that_explain_as_much_the_lower_number_is_named_first(sheet: Vari
                 assert numbers[found.key] < numbers[found.also[0]]
 
 
-@pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.model_type)
+@pytest.mark.parametrize("case", one_in(6, CASES), ids=lambda case: case.model_type)
 def test_where_a_misconception_applies_it_has_all_sizes(case: Case) -> None:
     """Of every family, in every form of it: nothing but a number that isn't whole keeps it from showing."""
     for config, name in case.configs():

@@ -26,7 +26,7 @@ from tests.helpers.slow import one_in
 
 # Simulated students write numbers; those in letters are in tests/sheets/test_symbols.py.
 WORKSHEETS = [key for key, worksheet in LIBRARY.worksheets.items() if worksheet.answers == "numbers"]
-ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", one_in(5, WORKSHEETS))
+ON_EACH_WORKSHEET = pytest.mark.parametrize("worksheet", one_in(8, WORKSHEETS))
 SEEDS = range(9)
 ABOUT_A_BUG = {key for key in WORKSHEETS if LIBRARY.worksheets[key].bug}
 

@@ -44,7 +44,7 @@ def theirs(parameters: dict[str, tuple[int, ...]], architecture: Architecture) -
     return by_pattern(renamed)
 
 
-@pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda case: case.model_type)
+@pytest.mark.parametrize("case", one_in(6, CASES), ids=lambda case: case.model_type)
 def test_every_parameter_has_the_name_shape_and_number_that_transformers_gives_it(case: Case) -> None:
     """Both settings of every flag, stated and derived head widths, every class that we count, and each layer."""
     for config, class_name in case.configs():

@@ -132,7 +132,7 @@ def test_a_student_who_is_right_makes_every_group_solid() -> None:
     assert set(stages[-1].values()) == {"solid"}
 
 
-@pytest.mark.parametrize("misconception", one_in(8, SHOWN))
+@pytest.mark.parametrize("misconception", one_in(12, SHOWN))
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
     """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays.
 
