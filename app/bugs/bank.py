@@ -51,8 +51,8 @@ class RepairForm:
 
         A blank with "|" is a choice of words, the first of which is right; one with a whole number, which may be
         negative, is a "dimension"; any other is a "size". `parts` are the texts around the blanks, one more than there
-        are blanks and "" where there is none; `example` has the first word of each choice, and what the other blanks
-        contain. Raises ExpressionError for a size that can't be read as an expression.
+        are blanks and "" where there is none; `example` has one text for each blank: the first word of a choice, else
+        what it contains. Raises ExpressionError for a size that can't be read as an expression.
         """
         pieces, blanks = _BLANK.split(text), list[RepairBlank]()
         for right in pieces[1::2]:

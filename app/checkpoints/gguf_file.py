@@ -460,9 +460,9 @@ def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str)
     """Raise CheckpointError, with the first such key, for metadata that contradicts the config or asks for more than it
     says.
 
-    "general.type" must be "model" and "split.count" 1; the vocabulary must be as large as the config's, values and
-    rotated dimensions as wide as its heads, and "rope.scaling.type" must be "none". Each may be left out, and must be
-    where the config lacks what it is compared with.
+    Six entries are compared, and no others: "general.type" must be "model", "split.count" 1, and "rope.scaling.type"
+    "none"; the vocabulary must be as large as the config's, values and rotated dimensions as wide as its heads. Each
+    may be left out, and must be where the config lacks what it is compared with.
     """
     prefix = f"{index.architecture}."
     same = {

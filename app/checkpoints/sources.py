@@ -78,7 +78,8 @@ class _Folder:
     def text(self, name: str, most: int) -> str | None:
         """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8.
 
-        Also, as `file` does, for a file that lies outside the allowed folders once links are resolved.
+        Also, as `file` does, for a file that lies outside the allowed folders once links are resolved; OSError if it
+        can't be read.
         """
         path = self.file(name)
         if path is None:
@@ -360,10 +361,11 @@ def _config(folder: _Folder) -> Mapping[str, Any]:
 def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
     """The file of each tensor, by the tensor's name: from the header of one file, or from the index of the shards.
 
-    `path` is the folder or a file in it. The one file is that file, or the folder's _ONE_FILE; the index counts only if
-    there is none, or if `path` is one of its shards. A shard that isn't in the folder is given as a str, its name.
-    Raises CheckpointError if there is neither, for a damaged header, and for an index whose "weight_map" names anything
-    but safetensors files of this folder, even where the index doesn't count.
+    `path` is the folder or a file in it. The one file is that file, whatever it is, or the folder's _ONE_FILE; the
+    index counts only if there is none, or if `path` is one of its shards. A shard that isn't in the folder is given as
+    a str, its name. Raises CheckpointError if there is neither, for a damaged header, which includes any file that is
+    no safetensors, and for an index whose "weight_map" names anything but safetensors files of this folder, even where
+    the index doesn't count.
     """
     single = folder.file(path.name if path.is_file() else _ONE_FILE)
     index = folder.json(_INDEX, MAX_INDEX_BYTES)

@@ -255,8 +255,8 @@ class CourseFiles:
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
-        """Return activities/N.json: state, plan, extra times, every revision, and all that the students on the roster
-        did.
+        """Return activities/N.json: state, plan, when answers were shown, extra minutes by student, the content of each
+        revision by its number, and all that the students on the roster did.
 
         That is attendance, drafts, attempts and exit-ticket answers, without the attempts' client ids and the tickets'
         ids. The state is the phase at `now`. Anonymous tickets that are still held back are only counted.
@@ -367,7 +367,9 @@ def _json(value: Any) -> str:
 
 
 def _readme(course: Course) -> str:
-    """README.txt of the ZIP, in the present language: what each file is, the course's title and its time zone."""
+    """README.txt of the ZIP, in the present language: what each CSV, JSON and TOML file is, the course's title, its
+    time zone (JSON has UTC), when anonymous tickets are held back, and what is never exported.
+    """
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

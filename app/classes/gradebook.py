@@ -204,10 +204,10 @@ def gradebook_lines(
 ) -> tuple[GradebookLine, ...]:
     """The students who pass the filter and whose name or number contains each word of `words`, sorted by `order`.
 
-    One word may be in the name and another in the number. Totals are over all `columns`. A `sort` that is neither
-    "name" nor the id of an activity in `columns` sorts by the total. Sorted by an activity, students without points in
-    it come last in either direction. Students with equal points are in the order of their names from A in either
-    direction. Case makes no difference to names and words.
+    A line has the student, the total over all `columns` that count for them, and the points it is out of; no points of
+    single activities. One word may be in the name and another in the number; case makes no difference. A `sort` that is
+    neither "name" nor the id of an activity in `columns` sorts by the total. Sorted by an activity, students without
+    points in it come last in either direction. Those with equal points are in the order of their names from A.
     """
     words = name_key(order.words).split()
     included = [

@@ -92,7 +92,11 @@ class ReadLine:
 
     @cached_property
     def attempt(self) -> NewAttempt:
-        """The attempt that is stored of the line, handed in; equal answers on equal sheets have the same client id."""
+        """The line's answers, sizes and marks as a handed-in attempt without student or activity.
+
+        Its client id is made of the activity, the sheet key, sizes and answers alone, so students with equal papers
+        share it.
+        """
         variant = self.sheet.variant
         answers = dict(zip(variant.blanks_by_name, self.paper.texts, strict=True))
         marks = stored_marks(variant, self.paper.report)

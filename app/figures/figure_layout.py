@@ -70,7 +70,8 @@ def _product(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) -> Sketch:
-    """The sketch with a column for each result from x on: the result on the base line, its right operand above it.
+    """The sketch with a column for each result from x on: the result on the base line, its right operand above it, if
+    it has one.
 
     A column after the first is moved right if its labels would cover the one before.
     """

@@ -104,7 +104,8 @@ def _bracket_between(first: Side, second: Side) -> MismatchBracket:
 
 
 def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
-    """Yield a Side for each box that shows the length of `blank`; columns of a box that is a single head are left out.
+    """Yield a Side for each box of the tensor of `blank` that shows its length, but no columns of a box that is a
+    single head.
 
     It is `labelled_before` if an edge of the sketch lies on the left side of the box, or on the top of it for a
     horizontal side.

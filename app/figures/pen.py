@@ -86,9 +86,10 @@ class Pen:
     def with_inside(self, box: Box) -> Box:
         """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is.
 
-        That is what a mask hides of the attention weights, breaks in shortened sides, and, of cached keys and values,
-        the new token's row as the part that is meant. If all sides are known, also a tint for every second group and
-        the number of heads to draw lines between (negative for a transposed box), unless they are too close.
+        That is what a mask hides of the attention weights, and breaks in shortened sides. If all sides are known, also
+        the new token's row of cached keys and values as the part that is meant, a tint for every second group, and the
+        number of heads to draw lines between (negative for a transposed box); tint and lines are left out, each by
+        itself, if its strips would be too narrow.
         """
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
         inside = {

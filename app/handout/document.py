@@ -430,7 +430,9 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
 
 
 def _ink_frame(figure: Figure) -> Rect:
-    """The frame 1 px around a figure's boxes with cards, lanes, ends of arcs, signs, and letters next to boxes."""
+    """The frame, 1 px larger on each side, around a figure's boxes with cards, lanes, ends of arcs, signs with their
+    words, and letters next to boxes too small to hold them.
+    """
     rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
     rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
     rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
@@ -512,8 +514,8 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
 
     A line begins with the variant's code and its students' names. Rows that not all models have, such as an untied LM
     head, have columns as well, with "–" for a model that lacks the row. A column has its row's letter, or the name if
-    there is none, and whether it is the first of its row; letters are in the notation of the first variant. "widest" is
-    the line by which the table is fitted to the page.
+    there is none, its field as the first variant heads it, and whether it is the first of its row; letters are in the
+    notation of the first variant. "widest" is the line by which the table is fitted to the page.
     """
     rows = _rows_of_all(variants)
     splitter = SymbolSplitter(variants[0].worksheet.notation)

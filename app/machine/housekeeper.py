@@ -50,7 +50,7 @@ class Housekeeper:
     def tidy(self) -> None:
         """Do the frequent work, then the daily work if it is due, even if the frequent work fails.
 
-        Failures are logged and counted, not raised.
+        Failures are logged and counted, not raised; daily work that fails stays due.
         """
         for work in (self._often, self._do_daily_work):
             try:

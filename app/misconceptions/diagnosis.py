@@ -190,8 +190,9 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     `explained` are the wrong blanks that they account for. Of the other wrong blanks, those that follow from others do
     not count unless an expectation predicts a number for them, and one may be a slip of the number predicted for it, or
     else of the right one; the rest may be at most a third as many as the explained ones. Right blanks in which they
-    predict a wrong number may be at most half as many as the explained ones. Nothing is yielded either if all that is
-    explained is one slip of a right number.
+    predict a wrong number may be at most half as many as the explained ones. Nothing is yielded either if only one
+    blank is explained and its number may be a slip of the right one. The fit's `unseen` counts the predicted numbers
+    that were not typed.
 
     The cost adds the constants above: SLIP_COST if there is a slip, FOLLOWING_COST for each blank that follows,
     CONTRADICTED_COST for each such right blank, UNEXPLAINED_COST for each of the rest, and SECOND_MISCONCEPTION_COST

@@ -107,10 +107,11 @@ class Practice:
     def coming(self) -> NextSheet:
         """The sheet that comes next.
 
-        One to test out with goes before all others, and one that comes back to a held misconception before a new one of
-        the record's level. Once all levels are passed and the record is at the last one, every new sheet is of a random
-        level. For a new sheet of the record's level, the reason is "first" if no sheet of the record still opens,
-        "step" if none was of this level and the last one was right, else "more".
+        The hardest of the record's level, to test out with, goes before all others, and one that comes back to a held
+        misconception before a new one of that level; a misconception that no sheet shows for now is passed over.
+        Nothing else is repeated. Once all levels are passed and the record is at the last one, every new sheet is of a
+        random level. For a new sheet of the record's level, the reason is "first" if no sheet of the record still
+        opens, "step" if none was of this level and the last one was right, else "more".
         """
         if self.record.testing:
             return NextSheet(_hardest_sheet(self), self.level, "test")

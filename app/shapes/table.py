@@ -127,8 +127,9 @@ class Tensor:
         """The sides that merge others, such as (h e), each with the sides h and e that it is the product of.
 
         Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2.
-        Of several sides of one length it is the first, operands before the result. A side is left out unless each of
-        its axes is also a side alone, unlike the heads in 'n (h e), m (g e) -> n m'.
+        Of several sides with one name, merged or not, only the first is used, operands before the result, so each
+        merged side has one entry. A side is left out unless each of its axes is also a side alone, unlike the heads in
+        'n (h e), m (g e) -> n m'.
         """
         sides = self.equal_sides
         return {

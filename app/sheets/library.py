@@ -40,8 +40,9 @@ def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """The method's result for these arguments from this library's cache, which the first call makes; errors are
-            not cached.
+            """The method's result for these arguments from this library's cache, which the first call makes.
+
+            It keeps the `size` results that were asked for last; errors are not cached.
             """
             results = vars(self)  # past the frozen dataclass
             if name not in results:

@@ -113,8 +113,8 @@ class _Questions:
     def of(cls, variant: Variant) -> _Questions:
         """The questions of a sheet, with its number of tokens.
 
-        Left out are its key, its words, points, range of tokens and tolerance, and the models that a seed may draw. An
-        author's misconceptions stay with their keys and boxes, and the sheet's decoder tokens are those of the
+        Left out are its key, its words and hints, points, range of tokens and tolerance, and the models that a seed may
+        draw. An author's misconceptions stay with their keys and boxes, and the sheet's decoder tokens are those of the
         worksheet.
         """
         sheet = variant.worksheet

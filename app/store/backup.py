@@ -197,10 +197,12 @@ def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.
 
 
 def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
-    """Insert a table's rows from its file in the archive, whose columns may be in another order.
+    """Insert a table's rows from its file in the archive: a line with the column names, in any order, then a line per
+    row.
 
-    Raises BackupError("misfit") if `contents` does not list the table or the names of the columns differ, and "damaged"
-    for a line that is too long or cut off. Values that do not fit raise whatever the conversion or the database raises.
+    Raises BackupError("misfit") if `contents` does not list the table, or the first line is missing or does not name
+    exactly its columns, and "damaged" for a line that is too long or cut off. Values that do not fit raise whatever the
+    conversion or the database raises.
     """
     if table.name not in contents.tables:
         raise BackupError("misfit")

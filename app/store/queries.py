@@ -132,9 +132,10 @@ class SharedCommits:
     def run(self, work: Callable[[sa.Connection], Any]) -> Any:
         """Do some work in a transaction that other threads may share; return its result once that is committed.
 
-        `work` may be called in another thread, and twice if a write that shares the transaction fails. Raises what it
-        raises, and sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds in the queue or, if another thread is
-        committing it by then, after three times that: only then may it still be committed.
+        If another write that shares the transaction fails, all are rolled back and each is done anew alone: so `work`
+        may be called in another thread, and twice. Raises what it raises, and sqlalchemy.exc.TimeoutError after
+        WRITE_LOCK_TIMEOUT_S seconds in the queue or, if another thread is committing it by then, after three times
+        that: only then may it still be committed.
         """
         write = _Write(work)
         with self._mutex:

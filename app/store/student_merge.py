@@ -183,8 +183,9 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
     """Store the texts that merging two drafts of one sheet would lose, as a draft of `stays` that only exports show.
 
-    It is a copy of the older draft with the lost texts alone and no tab versions, under the first of `_aside_keys` that
-    is free in the activity. Sheets where nothing is lost get none.
+    Lost are the older draft's texts, blank ones aside, where the newer one has another text, or all of them if the
+    drafts differ in their sizes. It is a copy of the older draft with these alone and no tab versions, under the first
+    of `_aside_keys` that is free in the activity. Sheets where nothing is lost get none.
     """
     typed = _both(connection, drafts, stays, goes)
     taken = set(typed)

@@ -90,9 +90,11 @@ class HeadsExhibit:
 
     @property
     def remark(self) -> str:
-        """Whether the tried key card fits the asked query card, and which query cards read it.
+        """Whether the tried key card fits the asked query card, and which query cards read it; all cards are counted
+        from 0.
 
-        If it fits, also the size of the score card that they make. "" if no card was tried, and after the last round.
+        If it fits, also the size of the score card that these two make. "" if no card was tried, and after the last
+        round.
         """
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:

@@ -311,9 +311,9 @@ class ProductLayout:
     ) -> Iterator[DrawnMark]:
         """Yield the area of a matrix: hatched if it is a parameter, with lines between its cells.
 
-        `cells` says between which: "rows", "columns", "both" or "". `letter` is in the middle; if None, the matrix's
-        letter, with ᵀ for a transposed operand; "" means no letter. If `low`, it is in the part that a causal mask does
-        not hide: the lower left, or the upper right if tokens are columns.
+        `cells` says between which: "rows", "columns", "both" or "". `letter` is in the middle as it is; if None, the
+        matrix's own letter, with ᵀ for an operand that is read transposed; "" means no letter. If `low`, the letter is
+        in the part that a causal mask does not hide: at the lower left, or at the upper right if tokens are columns.
         """
         yield RectangleMark(0, 0, columns.px, rows.px, "body")
         if self.shapes.table[tensor].parameter:

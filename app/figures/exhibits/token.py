@@ -219,10 +219,11 @@ def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, 
 
 
 def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
-    """The scores of a row as one SVG path: a cell for each column whose last token its tokens see; none later than it.
+    """The scores of a row as one SVG path: a cell for each column up to its own.
 
-    Without dropped tokens all are seen; a step that drops tokens has a window. If only the first or only the last of
-    the row's tokens sees the column's last token within it, there is the upper half of a cell.
+    In a step that drops tokens, only cells within its window: those whose column's last token the row's first and last
+    token both have in their windows. If only one of the two has it, the upper half of the cell is drawn. The order of
+    tokens within a row does not count.
     """
     cells, window = list[str](), step.keys if step.dropped else step.tokens
     asking = rows[index].tokens

@@ -171,9 +171,10 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     """Yield one error at "rows" if the sheet has none or any cannot be asked or is repeated; then those about settings.
 
-    `possible_rows` with the worksheet's `model` says which rows can be asked. Each name, hint and points of a row that
-    cannot be asked is an error; those of a row that could be asked and is not are allowed. At least one of the rows
-    must have points, else there is one error at "row_points"; a row without a setting has one point.
+    `possible_rows` with the worksheet's `model` alone, not with those that a seed may draw, says which rows can be
+    asked; that model must be in `models`. Each name, hint and points of a row that cannot be asked is an error; those
+    of a row that could be asked and is not are allowed. At least one of the rows must have points, else there is one
+    error at "row_points"; a row without a setting has one point.
     """
     architecture = sheet.architecture_of(models[sheet.model])
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)

@@ -63,10 +63,11 @@ def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
 def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The letters that stand for different things on different sheets in the default notation, each with the things.
 
-    They are in alphabetical order. Things are the matrices that have a letter and a row on a sheet, and the sizes of
-    models and sheets. Matrices with the same role, activations and parameters apart, count as one thing, such as the
-    outputs of a head and of a layer. It has the name of the first one, with topics in the registry's order and those in
-    steps last; sizes come after matrices.
+    They are in alphabetical order, capitals first. Things are the matrices that have a letter and a row on a sheet, and
+    the sizes of models, the common ones and B, but not other names of a size. Matrices with the same role, activations
+    and parameters apart, count as one thing, such as the outputs of a head and of a layer. It has the name of the first
+    one, with topics in the registry's order and those in steps last; sizes come after matrices. Two things may have the
+    same name.
     """
     notation, meanings = NOTATIONS["classic"], dict[str, dict[object, str]]()
     for topic in sorted(TOPICS.values(), key=lambda topic: topic.in_steps):  # whose rows have longer names
