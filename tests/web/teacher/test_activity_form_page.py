@@ -44,7 +44,7 @@ def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
         ({"day": "tomorrow"}, "“tomorrow” is not a date"),
         ({"opens": "soon"}, "“soon” is not a date and time"),
         ({"opens": "2026-03-31T10:00", "closes": "2026-03-31T10:00"}, "must be after"),
-        ({"closes": "0001-01-01T00:00"}, "is not a date and time"),
+        ({"closes": "0001-01-01T00:00"}, "years 1900 to"),
     ],
 )
 def test_a_form_that_cannot_be_used_comes_back(classroom: Classroom, change: dict[str, Any], sentence: str) -> None:
@@ -175,6 +175,24 @@ def test_a_time_that_clocks_show_twice_stays_the_one_it_was(classroom: Classroom
     assert form["closes"] == ["2099-10-25T02:30"]
     assert classroom.instructor.post(f"/activities/{activity.id}", data={**form, "title": "Late"}).status_code == 303
     assert classroom.school.reload(activity).plan == replace(activity.plan, title="Late", closes_at=closes)
+
+
+@pytest.mark.parametrize(
+    ("time", "zone"), [("9998-12-31T23:59", "Pacific/Kiritimati"), ("1900-01-01T00:00", "Pacific/Niue")]
+)
+def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: str) -> None:
+    """With the longest late window, and after the course has moved to the other end of the world."""
+    course = f"/courses/{classroom.course.id}"
+    form = {**FORM, "closes": time, "late_minutes": "10080"}
+    address = classroom.instructor.post(f"{course}/activities", data=form).headers["location"]
+    classroom.instructor.post(f"{address}/open")
+    assert classroom.instructor.post(address, data=form).status_code == 303
+    assert classroom.instructor.post(course, data={"title": "T", "zone": zone}).status_code == 303
+    assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/live")} == {200}
+    assert (
+        classroom.instructor.post(f"{course}/activities", data={**form, "closes": "9999-12-31T23:59"}).status_code
+        == 422
+    )
 
 
 def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
