@@ -102,5 +102,9 @@ def test_extra_time_is_given_to_one_student_and_taken_away(classroom: Classroom)
     stranger = classroom.school.student(classroom.school.course("Another", classroom.teacher), "Lee")[0]
     assert {send(*wrong) for wrong in ((stranger.id, "5"), ("", "5"), (kim.id, "soon"), (kim.id, "99999"))} == {422}
     assert store.extra_times(activity.id) == {kim.id: 15}
+    refused = Page(classroom.instructor.post(f"{address}/extra-time", data={"student": kim.id, "minutes": "ten"}).text)
+    [typed] = [attrs for attrs, _ in refused.find("input", name="minutes") if attrs.get("type") != "hidden"]
+    assert typed["value"] == "ten"
+    assert [attrs["value"] for attrs, _ in refused.find("option") if "selected" in attrs] == [str(kim.id)]
     assert send(kim.id, "0") == 303
     assert store.extra_times(activity.id) == {}

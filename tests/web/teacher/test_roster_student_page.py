@@ -84,7 +84,10 @@ def test_a_student_gets_extra_time(classroom: Classroom) -> None:
     for minutes in ("", "-1", "x", "99999"):
         refused = classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": minutes})
         assert refused.status_code == 422
-        assert Page(refused.text).find("p", id="time-problem")
+        page = Page(refused.text)
+        assert page.find("p", id="time-problem")
+        assert page.find("input", name="minutes")[0][0]["value"] == minutes
+        assert [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs] == [str(activity.id)]
     assert classroom.instructor.post(path, data={"activity": "0", "minutes": "10"}).status_code == 404
     assert classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": "10"}).status_code == 303
     assert "10 minutes" in classroom.get(path_of(classroom, kim))
