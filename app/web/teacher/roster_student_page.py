@@ -29,6 +29,7 @@ class ChosenMerge:
     """The student that another one is to be merged into, and what that would do."""
 
     into: Student
+    into_name: str  # as shown, with the number where others of the course have the same name
     preview: MergePreview
     replaced_grades: tuple[str, ...]  # titles of the activities
 
@@ -175,14 +176,16 @@ def _student_page(
     names = names_with_numbers(everybody)
     others = tuple((other.id, names[other.id]) for other in sorted_by_likeness(student, everybody))
     into = _other_student(store, access, merge)
-    chosen = _chosen_merge(store, access, into) if into else None
+    chosen = _chosen_merge(store, access, into, names[into.id]) if into else None
     name, number = typed or (student.name, student.roster_key or "")
     activities = store.activities.of_student(student)
     return RosterStudentPage(access, student, names[student.id], others, chosen, name, activities, number, problem)
 
 
-def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student) -> ChosenMerge:
-    """What merging the student into `into` would do, with the titles of the activities whose grades it replaces."""
+def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student, into_name: str) -> ChosenMerge:
+    """What merging the student into `into` would do, with the titles of the activities whose grades it replaces;
+    `into_name` is how the page calls that student.
+    """
     preview = store.student_merge.preview(into, access.student)
     titles = {activity.id: activity.plan.title for activity in store.activities.of_course(access.course)}
-    return ChosenMerge(into, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))
+    return ChosenMerge(into, into_name, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))

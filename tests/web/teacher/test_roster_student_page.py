@@ -101,8 +101,11 @@ def test_a_student_gets_extra_time(classroom: Classroom) -> None:
 def test_students_of_one_name_are_shown_with_their_numbers(classroom: Classroom) -> None:
     """To the staff, where it takes the number to tell them apart."""
     classroom.store.roster.add_students(classroom.course, [("Alex Smith", "1020"), ("Alex Smith", "1044")])
-    alex, _other = classroom.store.roster.students(classroom.course)
+    alex, other = classroom.store.roster.students(classroom.course)
     assert Page(classroom.get(path_of(classroom, alex))).text("h1") == "Alex Smith (1020)"
+    merge = Page(classroom.get(f"{path_of(classroom, alex)}?merge={other.id}"))
+    assert "Alex Smith (1044)" in merge.text("button", name="into")
+    assert "Alex Smith (1020)" in merge.text("section", aria_labelledby="merge")
 
 
 def test_a_student_is_released_and_removed(classroom: Classroom) -> None:
