@@ -102,17 +102,17 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
     It is recorded in the audit log. A draft is frozen again first, from the library and the materials of the course and
     the teacher as they are now; what no longer exists stays as it was frozen when the draft was saved. A closing time
-    that has passed, or that would have the activity closing now, is dropped.
+    that has passed, or that would have the activity closing now, is dropped. What another teacher saves meanwhile
+    stays; 404 if the activity is deleted meanwhile.
     """
-    store, activity = services.store, access.activity
-    content = None
-    if activity.state == "draft":
-        materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
-        content = content_to_open(materials.library, materials.tickets, store, activity)
-    with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_OPENED, activity):
-        if content:
-            store.activities.revise(activity, content)
-        if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
+    store = services.store
+    materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
+    with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_OPENED, access.activity):
+        activity, now = store.activities.locked(access.activity), store.now()
+        if activity is None:
+            raise HTTPException(404)
+        store.activities.revise(activity, content_to_open(materials.library, materials.tickets, store, activity))
+        if activity.plan.closes_at and replace(activity, state="open").phase(now) in ("closing", "closed"):
             store.activities.change(activity, replace(activity.plan, closes_at=None))
         store.activities.set_state(activity, "open")
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
