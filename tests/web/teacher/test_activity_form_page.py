@@ -12,10 +12,12 @@ from fastapi import FastAPI
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
 from app.store import Activity
+from app.web.teacher.activity_form_page import MAX_IMPORTED
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
+from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import Classroom
 from tests.helpers.sent_form import SentForm
 
@@ -259,10 +261,21 @@ def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Class
 
 @pytest.mark.parametrize("text", ["nonsense", "/models/cfg-00000000000000000000"])
 def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text: str) -> None:
-    """Beside the field, and the form is as it was."""
-    form = {**FORM, "arrange": "import", "import": text}
-    answer = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    """Beside the field, and the form is as it was, the field too: also where another one cannot be saved."""
+    form, address = {**FORM, "import": text}, f"/courses/{classroom.course.id}/activities"
+    answer = Page(classroom.instructor.post(address, data={**form, "arrange": "import"}).text)
     assert "no imported model" in answer.text("p", class_="problem")
+    refused = Page(classroom.instructor.post(address, data={**form, "title": ""}).text)
+    assert [page.find("input", id="import")[0][0]["value"] for page in (answer, refused)] == [text, text]
+
+
+def test_a_form_offers_so_many_imported_models(classroom: Classroom) -> None:
+    """One more is not said to be missing: there is no room for it."""
+    key = classroom.store.keep_model("One more", SMALL_LLAMA, "pasted").key
+    others = [f"cfg-{number:020}" for number in range(MAX_IMPORTED)]
+    form = {**FORM, "arrange": "import", "import": key, "imported": others}
+    answer = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    assert "room" in answer.text("p", class_="problem")
 
 
 def worksheet_material(classroom: Classroom, owner: Any, title: str) -> Any:
