@@ -269,6 +269,18 @@ def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text:
     assert [page.find("input", id="import")[0][0]["value"] for page in (answer, refused)] == [text, text]
 
 
+def test_half_a_surrogate_pair_is_no_worksheet(classroom: Classroom) -> None:
+    """A form in UTF-7 can spell one, which no page can show: it is refused as any other unknown key."""
+    part = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    fields = {**FORM, "worksheet": "+2AA-"}
+    body = "".join(part.format(name, text) for name, text in fields.items()) + "--b--\r\n"
+    headers = {"content-type": "multipart/form-data; boundary=b; charset=utf-7"}
+    address = f"/courses/{classroom.course.id}/activities"
+    refused = classroom.instructor.post(address, content=body.encode(), headers=headers)
+    assert refused.status_code == 422
+    assert "“?”" in Page(refused.text).text("p", id="problem")
+
+
 def test_a_form_offers_so_many_imported_models(classroom: Classroom) -> None:
     """One more is not said to be missing: there is no room for it."""
     key = classroom.store.keep_model("One more", SMALL_LLAMA, "pasted").key
