@@ -27,6 +27,7 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 MAX_ECHOED = 60  # characters of a text that a sentence repeats
+FIRST_YEAR, LAST_YEAR = 1900, 9998  # of times: late windows, extra time and other time zones still have a date
 
 
 class ActivityFormError(ValueError):
@@ -130,12 +131,11 @@ class ActivityForm(BaseModel):
         """The UTC moment at which the course's clocks show this time; None stays None.
 
         A UTC offset typed with the time is ignored. Of a time that occurs twice, when clocks go back, the earlier
-        moment is taken. A time that in UTC falls outside of the years 1 to 9999 is refused.
+        moment is taken. A time outside of the years FIRST_YEAR to LAST_YEAR is refused.
         """
-        try:
-            return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)
-        except OverflowError:
-            raise PydanticCustomError("sentence", "no-time") from None
+        if time and not FIRST_YEAR <= time.year <= LAST_YEAR:
+            raise PydanticCustomError("sentence", "far-time")
+        return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)
 
     @field_validator("closes")
     @classmethod
@@ -204,6 +204,9 @@ SENTENCES = {
     "follow_share": N_("Enter a percentage from 0 to 100."),
     "late_minutes": N_("Enter a whole number of minutes up to {longest}, or leave the box empty for no late window."),
     "no-time": N_("“{text}” is not a date and time. Enter one such as 2026-03-31 10:15."),
+    "far-time": N_(
+        "“{text}” is not in the years {first} to {last}. Enter another time, or leave the box empty for none."
+    ),
     "no-day": N_("“{text}” is not a date. Enter one such as 2026-03-31."),
     "closes-early": N_("The closing time must be after the opening time."),
     "no-such-ticket": N_("This exit ticket isn’t here any more. Choose another one, or none."),
@@ -261,7 +264,8 @@ def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: M
     field = str(error["loc"][0])
     sentence = SENTENCES.get(error["msg"] if error["type"] == "sentence" else field, SENTENCES["no-policy"])
     missing = next((key for key in texts.keys if key not in worksheets), "")
-    values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field}
+    values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field,
+              "first": FIRST_YEAR, "last": LAST_YEAR}  # fmt: skip
     return ActivityFormError(field, _(sentence).format(**values, sheet=missing[:MAX_ECHOED]))
 
 

@@ -38,16 +38,17 @@ def add_sample_course(
     one transaction with an entry in the audit log by `actor`, the teacher if None. The time zone is that of the
     teacher's newest course, else UTC. Both lessons have the exit ticket "classic", if it is among `tickets`.
     """
-    courses = [taught.course for taught in store.courses.taught_by(teacher)]
-    if existing := next((course for course in courses if course.sample), None):
-        return existing
-    words, zone = library.wording.sample_course, courses[0].time_zone if courses else "UTC"
-    today = store.now().replace(microsecond=0)
-    yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
-    days = [time.astimezone(ZoneInfo(zone)).date() for time in (yesterday, today)]
-    closed_plan = Plan(words.yesterday, days[0], closes_at=yesterday + timedelta(hours=1))
-    open_plan = Plan(words.today, days[1], Policies(ticket_anonymous=False))
     with store.transaction():
+        store.people.lock(teacher)  # who presses the button twice gets one course
+        courses = [taught.course for taught in store.courses.taught_by(teacher)]
+        if existing := next((course for course in courses if course.sample), None):
+            return existing
+        words, zone = library.wording.sample_course, courses[0].time_zone if courses else "UTC"
+        today = store.now().replace(microsecond=0)
+        yesterday, ticket = today - timedelta(days=1), tickets.get("classic")
+        days = [time.astimezone(ZoneInfo(zone)).date() for time in (yesterday, today)]
+        closed_plan = Plan(words.yesterday, days[0], closes_at=yesterday + timedelta(hours=1))
+        open_plan = Plan(words.today, days[1], Policies(ticket_anonymous=False))
         course = store.courses.add(words.course, zone, teacher, sample=True)
         store.audit_log.record(actor or teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
         closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))

@@ -39,6 +39,7 @@ _MOST_CELLS = 20  # of a line without a header
 _HEADER_LENGTH = 20_000  # characters of a header that are looked at
 # Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.
 _NO_STUDENTS = frozenset({"points possible", "student, test", "test student", "manual posting", "overall average"})
+_WRITTEN_HEADER = ("name", "number")  # of `write_roster`, whose lists have students alone
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
 _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
 
@@ -64,10 +65,11 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
     """Return the names of a class list in its order, each with the student's number or None.
 
     With a header the columns are found by their titles, those with other titles are ignored, and rows that Canvas and
-    Moodle add are left out, such as "Points Possible" and the test student. Without one, each line is read separately:
-    the first cell with a digit and no space is the number, e-mail addresses are left out, and the rest is the name.
-    "Lee, Kim" becomes "Kim Lee". Rows without a name are left out. Raises RosterError for a file that cannot be read,
-    no names, more than `max_names`, and a name or number of more than MAX_ENTRY_LENGTH characters.
+    Moodle add are left out, such as "Points Possible" and the test student, unless the header is that of
+    `write_roster`. Without one, each line is read separately: the first cell with a digit and no space is the number,
+    e-mail addresses are left out, and the rest is the name. "Lee, Kim" becomes "Kim Lee". Rows without a name are left
+    out. Raises RosterError for a file that cannot be read, no names, more than `max_names`, and a name or number of
+    more than MAX_ENTRY_LENGTH characters.
     """
     return read_roster_rows(roster, max_names).entries
 
@@ -75,8 +77,9 @@ def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple
 def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
     """What `read_roster` returns, and the names of the rows that Canvas and Moodle added, which it leaves out.
 
-    There are such rows only in a list with a header. Raises RosterError as `read_roster` does, for more than
-    MAX_ROSTER_BYTES bytes (of a text: characters), and for more than _EXTRA_LINES lines beyond `max_names`.
+    There are such rows only in a list with a header other than that of `write_roster`. Raises RosterError as
+    `read_roster` does, for more than MAX_ROSTER_BYTES bytes (of a text: characters), and for more than _EXTRA_LINES
+    lines beyond `max_names`.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")
@@ -90,7 +93,8 @@ def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> 
     else:
         entries = [_entry_by_look(_row(number, line)) for number, line in enumerate(lines[bool(columns) :], start=1)]
     named = [(name, number or None) for name, number in entries if name]
-    left_out = tuple(name for name, _number in named if columns and name_key(name) in _NO_STUDENTS)
+    may_have_others = bool(columns) and tuple(lines[0].split("\t")) != _WRITTEN_HEADER
+    left_out = tuple(name for name, _number in named if may_have_others and name_key(name) in _NO_STUDENTS)
     named = [entry for entry in named if entry[0] not in left_out]
     if not named:
         raise RosterError(_("The class list has no names. Type one name per line."))
@@ -111,7 +115,7 @@ def write_roster(entries: Iterable[RosterEntry]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     rows = [(name, number or "") for name, number in entries]
-    writer.writerows([("name", "number"), *rows] if rows else ())
+    writer.writerows([_WRITTEN_HEADER, *rows] if rows else ())
     return out.getvalue()
 
 

@@ -152,4 +152,7 @@ class Courses(QueryBase):
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
         )
         this = (staff.c.course_id == course.id, staff.c.teacher_id == teacher_id)
-        return bool(self._execute(sa.delete(staff).where(*this, sa.exists(other_instructors))))
+        with self.transaction():
+            # PostgreSQL: two instructors who remove each other would each find the other one.
+            self._fetch_all(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
+            return bool(self._execute(sa.delete(staff).where(*this, sa.exists(other_instructors))))

@@ -92,6 +92,10 @@ class People(QueryBase):
         """Make a teacher an operator, or no longer one."""
         self._execute(sa.update(teachers).where(teachers.c.id == teacher.id).values(is_operator=is_operator))
 
+    def lock(self, teacher: Teacher) -> None:
+        """Inside `transaction()`, wait for and hold the lock on a teacher's account until the transaction ends."""
+        self._fetch_all(sa.select(teachers.c.id).where(teachers.c.id == teacher.id).with_for_update(key_share=True))
+
     # Account links
 
     def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:

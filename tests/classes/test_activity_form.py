@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from app.classes.activity_form import (
+    FIRST_YEAR,
+    LAST_YEAR,
     SENTENCES,
     ActivityFormError,
     ActivityTexts,
@@ -88,7 +90,8 @@ def test_a_new_form_has_the_default_policies(library: Library) -> None:
         ({"title": ""}, "title", "title"),
         ({"title": "", "opens": "soon"}, "title", "title"),
         ({"opens": "soon"}, "opens", "no-time"),
-        ({"closes": "0001-01-01T00:00", "opens": ""}, "closes", "no-time"),
+        ({"closes": "0001-01-01T00:00", "opens": ""}, "closes", "far-time"),
+        ({"closes": "9999-12-31T23:59"}, "closes", "far-time"),
         ({"closes": "2026-03-31T10:00"}, "closes", "closes-early"),
         ({"day": "20"}, "day", "no-day"),
         ({"late_minutes": "-1"}, "late_minutes", "late_minutes"),
@@ -112,7 +115,8 @@ def test_the_first_field_that_cannot_be_used_is_named(
     """With the sentence of its wording, which repeats what was typed where that helps."""
     with pytest.raises(ActivityFormError) as refused:
         read(library, **change)
-    values = {"text": change.get(field, ""), "most": 99, "longest": 10080, "field": field, "sheet": "nonsense"}
+    values = {"text": change.get(field, ""), "most": 99, "longest": 10080, "field": field, "sheet": "nonsense",
+              "first": FIRST_YEAR, "last": LAST_YEAR}  # fmt: skip
     assert (refused.value.field, str(refused.value)) == (field, SENTENCES[key].format(**values))
 
 

@@ -11,6 +11,7 @@ from app.classes.sample_course import add_sample_course
 from app.grading.grade import grade
 from app.store import Course
 from simulation.misconception_students import misconception_sheets
+from tests.helpers.at_once import all_at_once
 from tests.helpers.school import School
 
 
@@ -38,6 +39,19 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(new_
             misconceptions.update(attempt.misconceptions)
     assert len(misconceptions) >= 6
     assert max(misconceptions.values()) >= 7
+
+
+def test_a_button_pressed_twice_makes_one(app_on_each_database: FastAPI) -> None:
+    """Both requests get the same course, though the second comes while the first is still made."""
+    school, made = School(app_on_each_database), list[Course]()
+    ada = school.teacher()
+
+    def press(_number: int) -> None:
+        made.append(add_sample_course(school.library, school.services.tickets, school.store, ada))
+
+    assert all_at_once(2, press) == []
+    assert made[0] == made[1]
+    assert len(school.store.courses.taught_by(ada)) == 1
 
 
 def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:

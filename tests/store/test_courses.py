@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.store import (
-    Store,
-)
+import threading
+
+from app.store import Store
 from tests.helpers.stored_class import course
 
 
@@ -32,3 +32,21 @@ def test_the_last_instructor_of_a_course_stays(store: Store) -> None:
     assert store.courses.remove_from_staff(where, bo.teacher_id)
     assert len(store.courses.staff(where)) == 1
     assert store.courses.role(where.id, helper) is None
+
+
+def test_of_two_instructors_who_remove_each_other_one_stays(store: Store) -> None:
+    """The second waits until the first has been removed, and is then the last."""
+    where = course(store)
+    link = store.people.find_link(store.people.add_link("invite", "bo@example.org", where.id, "instructor"))
+    assert link
+    store.people.follow_link(link, "bo@example.org", "Bo")
+    ada, bo = store.courses.staff(where)
+    results = list[bool]()
+    second = threading.Thread(target=lambda: results.append(store.courses.remove_from_staff(where, bo.teacher_id)))
+    with store.transaction():
+        results.append(store.courses.remove_from_staff(where, ada.teacher_id))
+        second.start()
+        second.join(0.3)
+    second.join()
+    assert results == [True, False]
+    assert [member.name for member in store.courses.staff(where)] == ["Bo"]

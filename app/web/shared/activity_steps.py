@@ -103,7 +103,7 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
 
     The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open", also
     before it opens. `late_until` is empty unless the state is "late", auto-submitted sheets are listed only if it is
-    "closed", and both are short texts (see `_short_time`), as `closes` is. A page asks again every _POLL_S, every
+    "closed", and both are short texts (see `short_time`), as `closes` is. A page asks again every _POLL_S, every
     _POLL_AT_THE_END_S less than _END before or after `ends_at`, the end for everybody, and never (0) in a preview.
     `is_update` says that the notice goes to a page that was opened before, which may hold something unsaved.
     """
@@ -113,8 +113,8 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
     return ClosingNotice(
         activity_id=activity.id,
         state="late" if late else phase if phase in ("closing", "closed") else "open",
-        closes=_short_time(activity.closes_at, now, access.course.time_zone),
-        late_until=_short_time(activity.writable_until, now, access.course.time_zone) if late else "",
+        closes=short_time(activity.closes_at, now, access.course.time_zone),
+        late_until=short_time(activity.writable_until, now, access.course.time_zone) if late else "",
         extra_minutes=activity.extra_minutes,
         closes_at=activity.closes_at,
         now=now,
@@ -134,7 +134,7 @@ def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
     return tuple(title for item, title in sheets if last.get(item.sheet_key))
 
 
-def _short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
+def short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
     """A moment in the time zone: as '10:50' if it is on the same date there as `now`, else as '3 April, 10:50'; empty
     for None.
     """

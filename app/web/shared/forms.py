@@ -50,15 +50,15 @@ class FormReader:
     def optional(self, name: str, longest: int = MAX_LINE) -> str | None:
         """A field as `raw` gives it, but None where it was not sent."""
         value = self._form.get(name)
-        return value[:longest].encode(errors="replace").decode() if isinstance(value, str) else None
+        return _storable(value, longest) if isinstance(value, str) else None
 
     def texts(self) -> dict[str, str]:
         """Every field that was sent as text, as `raw` gives it, cut to MAX_TEXT, by name (see `names`)."""
         return {name: text for name in self.names("") if (text := self.optional(name, MAX_TEXT)) is not None}
 
     def all(self, name: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
-        """Every value of a field that may be sent more than once, such as a list of ticked boxes, cut to a length."""
-        return tuple(value[:longest] for value in self._form.getlist(name) if isinstance(value, str))
+        """Every value of a field that may be sent more than once, such as a list of ticked boxes, as `raw` gives it."""
+        return tuple(_storable(value, longest) for value in self._form.getlist(name) if isinstance(value, str))
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """The names of the fields that begin with a prefix, each once, in the order they were sent.
@@ -66,6 +66,11 @@ class FormReader:
         Names of more than MAX_LINE characters are left out.
         """
         return tuple(dict.fromkeys(n for n in self._form if n.startswith(prefix) and len(n) <= MAX_LINE))
+
+
+def _storable(text: str, longest: int) -> str:
+    """A text cut to a length, with "?" for half a surrogate pair."""
+    return text[:longest].encode(errors="replace").decode()
 
 
 async def read_form(request: Request) -> FormReader:

@@ -45,6 +45,8 @@ class ActivityPage:
     courses: Annotated[tuple[Course, ...], Doc("Where it can be duplicated to: its own course first.")]
     closing: Annotated[ClosingMenu, Doc("Whether it can be closed, or that undone.")]
     problem: Annotated[str, Doc("Why no extra time was given, empty for none.")] = ""
+    student: Annotated[str, Doc("The id of the student who was chosen for it, as sent.")] = ""
+    minutes: Annotated[str, Doc("The minutes as typed, to be corrected.")] = ""
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
 
 
@@ -100,17 +102,17 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
     It is recorded in the audit log. A draft is frozen again first, from the library and the materials of the course and
     the teacher as they are now; what no longer exists stays as it was frozen when the draft was saved. A closing time
-    that has passed, or that would have the activity closing now, is dropped.
+    that has passed, or that would have the activity closing now, is dropped. What another teacher saves meanwhile
+    stays; 404 if the activity is deleted meanwhile.
     """
-    store, activity = services.store, access.activity
-    content = None
-    if activity.state == "draft":
-        materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
-        content = content_to_open(materials.library, materials.tickets, store, activity)
-    with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_OPENED, activity):
-        if content:
-            store.activities.revise(activity, content)
-        if activity.plan.closes_at and replace(activity, state="open").phase(access.now) in ("closing", "closed"):
+    store = services.store
+    materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
+    with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_OPENED, access.activity):
+        activity, now = store.activities.locked(access.activity), store.now()
+        if activity is None:
+            raise HTTPException(404)
+        store.activities.revise(activity, content_to_open(materials.library, materials.tickets, store, activity))
+        if activity.plan.closes_at and replace(activity, state="open").phase(now) in ("closing", "closed"):
             store.activities.change(activity, replace(activity.plan, closes_at=None))
         store.activities.set_state(activity, "open")
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
@@ -167,15 +169,16 @@ def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: Form
 def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Set how many minutes longer the activity is open for a student, 0 for none, and record it in the audit log.
 
-    Redirects to the overview. 422 with the overview and a sentence if `minutes` is not a whole number up to
-    MAX_MINUTES, or `student` is not the id of a student on the course's roster.
+    Redirects to the overview. 422 with the overview, the form as typed and a sentence if `minutes` is not a whole
+    number up to MAX_MINUTES, or `student` is not the id of a student on the course's roster.
     """
-    minutes = whole_number(form.raw("minutes"), MAX_MINUTES)
+    typed, chosen = form.single_line("minutes"), form.single_line("student")
+    minutes = whole_number(typed, MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}
-    student = students.get(form.raw("student"))
+    student = students.get(chosen)
     if minutes is None or student is None:
         problem = _("Choose a student, and enter a whole number of minutes up to {most}; 0 takes extra time away.")
-        page = _activity_page(request, services, access)
+        page = replace(_activity_page(request, services, access), student=chosen, minutes=typed)
         return render("teacher/activity.html", replace(page, problem=problem.format(most=MAX_MINUTES)), 422)
     detail = f"activity {access.activity.id}: {minutes} min"
     with services.store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail):

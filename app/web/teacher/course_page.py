@@ -66,6 +66,8 @@ class CoursePage:
     invitation: Annotated[str, Doc("The link of a new invitation, which is shown for some minutes.")] = ""
     invited: Annotated[str, Doc("The e-mail address that the invitation is for.")] = ""
     email: Annotated[str, Doc("The e-mail address as typed, to be corrected.")] = ""
+    title: Annotated[str, Doc("The course's title, or what was typed in its place, to be corrected.")] = ""
+    zone: Annotated[str, Doc("The same of its time zone.")] = ""
 
 
 @router.get("/courses/{course_id:int}")
@@ -97,12 +99,13 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone, and redirect to the course; nothing goes to the audit log. 422 with the page as
-    stored and a sentence, and no change, for an empty title or an unknown time zone.
+    """Change title and time zone, and redirect to the course; nothing goes to the audit log. 422 with the form as typed
+    and a sentence, and no change, for an empty title or an unknown time zone.
     """
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
-        return render("teacher/course.html", _course_page(store, access, problem=problem, problem_form="settings"), 422)
+        page = _course_page(store, access, problem=problem, problem_form="settings", title=title, zone=zone)
+        return render("teacher/course.html", page, 422)
     store.courses.change(access.course, title, zone)
     return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
 
@@ -194,4 +197,5 @@ def _course_page(store: Store, access: permissions.CourseAccess, page: str = "",
         last_import = None
     idle = _idle_newcomers(store.roster.idle_newcomers(course)) if access.can_edit else None
     staff = store.courses.staff(course)
+    texts = {"title": course.title, "zone": course.time_zone, **texts}
     return CoursePage(access, activities, listed, pager, joined, staff, time_zone_names(), last_import, idle, **texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -139,11 +139,11 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
         with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_ENDED, course):
             store.courses.set_practice(course, None)
         return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="ended"), 303)
-    ticked, keys = form.all("topic"), {material.key for material in course_worksheets(store, course)}
+    ticked, titles = form.all("topic"), {each.key: each.title for each in course_worksheets(store, course)}
     topics = tuple(topic for topic in services.library.topics if topic in ticked)
-    worksheets = tuple(dict.fromkeys(key for key in form.all("worksheet") if key in keys))
+    worksheets = tuple(dict.fromkeys(key for key in form.all("worksheet") if key in titles))
     practice = CoursePractice(topics, worksheets)
-    if problem := _problem(practice_library(services.library, store, course, practice), practice):
+    if problem := _problem(practice_library(services.library, store, course, practice), practice, titles):
         page = _practice_page(services, access, practice_of(store, course), typed=practice)
         return render("teacher/course_practice.html", replace(page, problem=problem), 422)
     with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_SET, course):
@@ -151,18 +151,22 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
     return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)
 
 
-def _problem(library: Library, practice: CoursePractice) -> str:
+def _problem(library: Library, practice: CoursePractice, titles: Mapping[str, str]) -> str:
     """Why these choices cannot be practised, or "": the first of more than MAX_PRACTICE_SHEETS worksheets, worksheets
-    that no level has, named by their titles, and nothing chosen.
+    that `library` lacks, since they cannot be used now, worksheets that no level has, since their tokens are columns,
+    and nothing chosen.
 
-    No level has a worksheet whose tokens are columns, or one that cannot be used now.
+    Worksheets are named by their `titles`, which have every chosen key.
     """
     if len(practice.worksheets) > MAX_PRACTICE_SHEETS:
         return _("Choose at most {most} own worksheets.").format(most=MAX_PRACTICE_SHEETS)
+    if unusable := [titles[key] for key in practice.worksheets if key not in library.worksheets]:
+        sentence = _("These can’t be used any more; their pages say why: {titles}.")
+        return sentence.format(titles=", ".join(unusable))
     in_rows = {key for level in practice_levels(library) for key in level.worksheets}
-    if left_out := [key for key in practice.worksheets if key not in in_rows]:
-        titles = ", ".join(library.worksheets[key].title if key in library.worksheets else key for key in left_out)
-        return _("Practice has tokens as rows, so these can’t be practised: {titles}.").format(titles=titles)
+    if left_out := [titles[key] for key in practice.worksheets if key not in in_rows]:
+        sentence = _("Practice has tokens as rows, so these can’t be practised: {titles}.")
+        return sentence.format(titles=", ".join(left_out))
     return "" if in_rows else _("Tick at least one topic or worksheet.")
 
 

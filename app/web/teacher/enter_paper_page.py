@@ -44,6 +44,9 @@ class EnterPaperPage:
     typed: Annotated[str, Doc("The lines that are still to be stored.")] = ""
     problem: Annotated[str, Doc("The sentence about why no line was read, empty where there is none.")] = ""
     code_problem: Annotated[str, Doc("The sentence about a code that names no sheet here, empty for none.")] = ""
+    picks: Annotated[
+        tuple[tuple[str, str], ...], Doc("Labels with ids of students picked for them, where no line was read.")
+    ] = ()
     rejected: Annotated[tuple[RejectedLine, ...], Doc("The lines that are not clear, in their order.")] = ()
     read: Annotated[tuple[ReadLine, ...], Doc("The lines that are clear and not stored yet, with their marks.")] = ()
     ticked: Annotated[frozenset[str], Doc("The tokens of those that are to be stored.")] = frozenset()
@@ -75,21 +78,22 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed", MAX_WORK)
     page = replace(_enter_paper_page(services, access, paper_import.sheet_number, code), typed=typed)
+    unread = replace(page, picks=_picks(form))
     try:
         lines = numbered_lines(typed)
         if code and page.sheets:
             paper_import.sheet_by_code(code)
     except AnswersError as error:
-        return render("teacher/enter_paper.html", replace(page, problem=str(error)), 422)
+        return render("teacher/enter_paper.html", replace(unread, problem=str(error)), 422)
     except (WrongSheetError, WorksheetError) as error:
-        return render("teacher/enter_paper.html", replace(page, code_problem=str(error)), 422)
+        return render("teacher/enter_paper.html", replace(unread, code_problem=str(error)), 422)
     if page.is_draft or not page.sheets or not lines:
         problem = (
             _("This activity is a draft, so there are no paper answers yet. Open it first.")
             if page.is_draft
             else _("There is nothing to save yet: type one line per student.")
         )
-        return render("teacher/enter_paper.html", replace(page, problem=problem), 422)
+        return render("teacher/enter_paper.html", replace(unread, problem=problem), 422)
     clear, rejected = paper_import.read_lines(line for _, line in lines)
     is_storing, ticked = form.raw("do") == "store", form.all("line")
     new = [line for line in clear if not line.already_stored]
@@ -129,12 +133,17 @@ def _paper_import(services: Services, access: permissions.ActivityAccess, form: 
     which are not checked here; a field without a partner is ignored.
     """
     chosen = dict[str, list[str]]()
-    for label, student_id in zip(form.all("label"), form.all("who"), strict=False):
+    for label, student_id in _picks(form):
         chosen.setdefault(label, []).append(student_id)
     number = clamped_number(form.single_line("sheet"), len(access.activity.content.items))
     roster = RosterLookup(services.store.roster.students(access.course))
     code = form.single_line("code", MAX_CODE_LENGTH)
     return PaperImport(services.library, services.store, access.activity, roster, number, code, chosen)
+
+
+def _picks(form: FormReader) -> tuple[tuple[str, str], ...]:
+    """The fields "label" and "who" in pairs, in the order sent."""
+    return tuple(zip(form.all("label"), form.all("who"), strict=False))
 
 
 def _enter_paper_page(

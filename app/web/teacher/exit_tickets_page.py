@@ -179,7 +179,8 @@ def mark_exit_ticket(
     if mark is None or not groups:
         raise HTTPException(404)
     ids = [answer.id for answer in groups[0].answers]
-    store.exit_tickets.mark(activity.id, *ids, **{mark: is_set})
+    if not store.exit_tickets.mark(activity.id, *ids, **{mark: is_set}):
+        raise HTTPException(404)  # mixed with others, or deleted with their student, since they were read
     if not is_htmx(request):
         return RedirectResponse(url_for("show_exit_tickets", activity_id=activity.id, **wanted.query), 303)
     changes: dict[str, Any] = {mark: is_set}

@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from app.classes.closing_menu import ClosingMenu, closing_menu
 from app.classes.live_snapshot import LiveSnapshot
 from app.web.shared import permissions
+from app.web.shared.activity_steps import short_time
 from app.web.shared.forms import FormDep, clamped_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep
@@ -31,6 +32,7 @@ class PresentPage(ClassPage):
     """Everything that templates/teacher/present.html and _present.html show."""
 
     now: Annotated[datetime, Doc("The server's time, which the page's clock goes by.")]
+    closes: Annotated[str, Doc("When it closes: the time, and the date if that is not today; empty for no time.")]
     query: Annotated[dict[str, str], Doc("The part of the address's query that fixes the size of the code.")]
     large_code: Annotated[bool, Doc("Whether the join code fills the page, in place of what the class does.")]
     closing: Annotated[ClosingMenu, Doc("Whether it can be closed, or that undone.")]
@@ -103,6 +105,7 @@ def _present_page(request: Request, services: Services, wanted: PresenterRequest
     return PresentPage(
         **{**vars(shown), "version": version},
         now=wanted.access.now,
+        closes=short_time(wanted.access.activity.closes_at, wanted.access.now, wanted.access.course.time_zone),
         query={"code": wanted.code} if wanted.code else {},
         large_code=wanted.code == "large" or (needs_code and not wanted.code),
         closing=closing,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_doc import Doc
@@ -29,6 +29,7 @@ class ChosenMerge:
     """The student that another one is to be merged into, and what that would do."""
 
     into: Student
+    into_name: str  # as shown, with the number where others of the course have the same name
     preview: MergePreview
     replaced_grades: tuple[str, ...]  # titles of the activities
 
@@ -47,6 +48,8 @@ class RosterStudentPage:
     number: Annotated[str, Doc("The number as typed, to be corrected.")]
     problem: Annotated[str, Doc("The sentence about name and number, empty where there is none.")] = ""
     time_problem: Annotated[str, Doc("The sentence about the extra time, empty where there is none.")] = ""
+    chosen: Annotated[int, Doc("The id of the activity that was chosen for extra time; 0 for none.")] = 0
+    minutes: Annotated[str, Doc("The extra time as typed, to be corrected.")] = ""
 
 
 @router.get("/courses/{course_id:int}/students/{student_id:int}")
@@ -84,16 +87,18 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
     """Give a student `minutes` more time in the form's `activity`, in place of what they had there; 0 takes it away.
 
     Records it in the audit log, and redirects to the student's page. 404 if there is no such activity or it is of
-    another course, then 422 with the page for what is no whole number of minutes up to MAX_MINUTES.
+    another course, then 422 with the form as typed for what is no whole number of minutes up to MAX_MINUTES.
     """
     activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
     activity = store.activities.find(activity_id) if activity_id else None
     if activity is None or activity.course_id != access.course.id:
         raise HTTPException(404)
-    minutes = whole_number(form.single_line("minutes"), MAX_MINUTES)
+    typed = form.single_line("minutes")
+    minutes = whole_number(typed, MAX_MINUTES)
     if minutes is None:
         problem = _("Enter a whole number of minutes from 0 to {most:,}.").format(most=MAX_MINUTES)
-        return render("teacher/roster_student.html", _student_page(store, access, time_problem=problem), 422)
+        page = replace(_student_page(store, access), time_problem=problem, chosen=activity.id, minutes=typed)
+        return render("teacher/roster_student.html", page, 422)
     detail = f"activity {activity.id}: {minutes} min"
     with store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, access.student, detail):
         store.activities.set_extra_time(activity, access.student.id, minutes)
@@ -160,9 +165,8 @@ def _student_page(
     merge: str = "",
     typed: tuple[str, str] | None = None,
     problem: str = "",
-    time_problem: str = "",
 ) -> RosterStudentPage:
-    """The page of a student, with name and number as `typed`, or as stored if that is None, and these problems.
+    """The page of a student, with name and number as `typed`, or as stored if that is None, and a problem about them.
 
     It has the other students, the most similar first, to merge into, and the activities of the course with this
     student's extra time. `merge` is the id of another student of the course to preview a merge into; any other text
@@ -172,16 +176,16 @@ def _student_page(
     names = names_with_numbers(everybody)
     others = tuple((other.id, names[other.id]) for other in sorted_by_likeness(student, everybody))
     into = _other_student(store, access, merge)
-    chosen = _chosen_merge(store, access, into) if into else None
+    chosen = _chosen_merge(store, access, into, names[into.id]) if into else None
     name, number = typed or (student.name, student.roster_key or "")
     activities = store.activities.of_student(student)
-    return RosterStudentPage(
-        access, student, names[student.id], others, chosen, name, activities, number, problem, time_problem
-    )
+    return RosterStudentPage(access, student, names[student.id], others, chosen, name, activities, number, problem)
 
 
-def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student) -> ChosenMerge:
-    """What merging the student into `into` would do, with the titles of the activities whose grades it replaces."""
+def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student, into_name: str) -> ChosenMerge:
+    """What merging the student into `into` would do, with the titles of the activities whose grades it replaces;
+    `into_name` is how the page calls that student.
+    """
     preview = store.student_merge.preview(into, access.student)
     titles = {activity.id: activity.plan.title for activity in store.activities.of_course(access.course)}
-    return ChosenMerge(into, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))
+    return ChosenMerge(into, into_name, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))

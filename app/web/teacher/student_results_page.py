@@ -102,7 +102,11 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
     kind: ChangeKind = "undone" if action == "undo" else "points" if action == "change" else "excused"
     points = _read_points(typed) if kind == "points" else None
     if kind != "undone" and (not reason or (kind == "points" and points is None)):
-        problem = _("Say why in a few words.") if not reason else _("Type the points as a number from 0 to 9999.")
+        problem = (
+            _("Type the points as a number from 0 to 9999, with at most two decimals.")
+            if reason
+            else _("Say why in a few words.")
+        )
         page = replace(_student_results_page(services, access), typed=typed, reason=reason, problem=problem)
         return render("teacher/student_results.html", page, 422)
     _change_points(services, access, kind, points, "" if kind == "undone" else reason)

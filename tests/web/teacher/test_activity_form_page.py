@@ -12,10 +12,12 @@ from fastapi import FastAPI
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
 from app.store import Activity
+from app.web.teacher.activity_form_page import MAX_IMPORTED
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
+from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import Classroom
 from tests.helpers.sent_form import SentForm
 
@@ -44,7 +46,7 @@ def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
         ({"day": "tomorrow"}, "“tomorrow” is not a date"),
         ({"opens": "soon"}, "“soon” is not a date and time"),
         ({"opens": "2026-03-31T10:00", "closes": "2026-03-31T10:00"}, "must be after"),
-        ({"closes": "0001-01-01T00:00"}, "is not a date and time"),
+        ({"closes": "0001-01-01T00:00"}, "years 1900 to"),
     ],
 )
 def test_a_form_that_cannot_be_used_comes_back(classroom: Classroom, change: dict[str, Any], sentence: str) -> None:
@@ -177,6 +179,24 @@ def test_a_time_that_clocks_show_twice_stays_the_one_it_was(classroom: Classroom
     assert classroom.school.reload(activity).plan == replace(activity.plan, title="Late", closes_at=closes)
 
 
+@pytest.mark.parametrize(
+    ("time", "zone"), [("9998-12-31T23:59", "Pacific/Kiritimati"), ("1900-01-01T00:00", "Pacific/Niue")]
+)
+def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: str) -> None:
+    """With the longest late window, and after the course has moved to the other end of the world."""
+    course = f"/courses/{classroom.course.id}"
+    form = {**FORM, "closes": time, "late_minutes": "10080"}
+    address = classroom.instructor.post(f"{course}/activities", data=form).headers["location"]
+    classroom.instructor.post(f"{address}/open")
+    assert classroom.instructor.post(address, data=form).status_code == 303
+    assert classroom.instructor.post(course, data={"title": "T", "zone": zone}).status_code == 303
+    assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/live")} == {200}
+    assert (
+        classroom.instructor.post(f"{course}/activities", data={**form, "closes": "9999-12-31T23:59"}).status_code
+        == 422
+    )
+
+
 def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
     """Another worksheet is seen from then on, and what was answered stays; a new title alone is no revision."""
     activity = classroom.open()
@@ -241,10 +261,33 @@ def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Class
 
 @pytest.mark.parametrize("text", ["nonsense", "/models/cfg-00000000000000000000"])
 def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text: str) -> None:
-    """Beside the field, and the form is as it was."""
-    form = {**FORM, "arrange": "import", "import": text}
-    answer = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    """Beside the field, and the form is as it was, the field too: also where another one cannot be saved."""
+    form, address = {**FORM, "import": text}, f"/courses/{classroom.course.id}/activities"
+    answer = Page(classroom.instructor.post(address, data={**form, "arrange": "import"}).text)
     assert "no imported model" in answer.text("p", class_="problem")
+    refused = Page(classroom.instructor.post(address, data={**form, "title": ""}).text)
+    assert [page.find("input", id="import")[0][0]["value"] for page in (answer, refused)] == [text, text]
+
+
+def test_half_a_surrogate_pair_is_no_worksheet(classroom: Classroom) -> None:
+    """A form in UTF-7 can spell one, which no page can show: it is refused as any other unknown key."""
+    part = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    fields = {**FORM, "worksheet": "+2AA-"}
+    body = "".join(part.format(name, text) for name, text in fields.items()) + "--b--\r\n"
+    headers = {"content-type": "multipart/form-data; boundary=b; charset=utf-7"}
+    address = f"/courses/{classroom.course.id}/activities"
+    refused = classroom.instructor.post(address, content=body.encode(), headers=headers)
+    assert refused.status_code == 422
+    assert "“?”" in Page(refused.text).text("p", id="problem")
+
+
+def test_a_form_offers_so_many_imported_models(classroom: Classroom) -> None:
+    """One more is not said to be missing: there is no room for it."""
+    key = classroom.store.keep_model("One more", SMALL_LLAMA, "pasted").key
+    others = [f"cfg-{number:020}" for number in range(MAX_IMPORTED)]
+    form = {**FORM, "arrange": "import", "import": key, "imported": others}
+    answer = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
+    assert "room" in answer.text("p", class_="problem")
 
 
 def worksheet_material(classroom: Classroom, owner: Any, title: str) -> Any:

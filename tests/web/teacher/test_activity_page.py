@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
+import pytest
+
+from app.classes.materials import OwnMaterials, materials_for_course
 from app.classes.student_sheet import freeze
+from app.web.teacher import activity_page
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
@@ -87,6 +93,29 @@ def test_work_that_cannot_be_handed_in_is_not_waited_for(classroom: Classroom) -
     assert "No one is working" in classroom.page().text("p", id="working")
 
 
+def test_what_another_teacher_saves_while_it_is_opened_stays(
+    classroom: Classroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new title, saved after the request was let in; and an activity that is deleted then is not found."""
+    form = {**FORM, "closes": "2020-01-01T10:00"}
+    address = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).headers["location"]
+    [draft, *_] = classroom.store.activities.of_course(classroom.course)
+    meanwhile = [
+        lambda: classroom.store.activities.change(draft, replace(draft.plan, title="Week 4")),
+        lambda: classroom.store.activities.delete(draft),
+    ]
+
+    def read_late(*args: Any) -> OwnMaterials:
+        meanwhile.pop(0)()
+        return materials_for_course(*args)
+
+    monkeypatch.setattr(activity_page, "materials_for_course", read_late)
+    assert classroom.instructor.post(f"{address}/open").status_code == 303
+    opened = classroom.school.reload(draft)
+    assert (opened.state, opened.plan.title, opened.plan.closes_at) == ("open", "Week 4", None)
+    assert classroom.instructor.post(f"{address}/open").status_code == 404
+
+
 def test_extra_time_is_given_to_one_student_and_taken_away(classroom: Classroom) -> None:
     """For a student of the course and a number of minutes alone; else a sentence, and nothing is stored."""
     (kim, _), activity = classroom.join(), classroom.open()
@@ -102,5 +131,9 @@ def test_extra_time_is_given_to_one_student_and_taken_away(classroom: Classroom)
     stranger = classroom.school.student(classroom.school.course("Another", classroom.teacher), "Lee")[0]
     assert {send(*wrong) for wrong in ((stranger.id, "5"), ("", "5"), (kim.id, "soon"), (kim.id, "99999"))} == {422}
     assert store.extra_times(activity.id) == {kim.id: 15}
+    refused = Page(classroom.instructor.post(f"{address}/extra-time", data={"student": kim.id, "minutes": "ten"}).text)
+    [typed] = [attrs for attrs, _ in refused.find("input", name="minutes") if attrs.get("type") != "hidden"]
+    assert typed["value"] == "ten"
+    assert [attrs["value"] for attrs, _ in refused.find("option") if "selected" in attrs] == [str(kim.id)]
     assert send(kim.id, "0") == 303
     assert store.extra_times(activity.id) == {}

@@ -16,12 +16,14 @@ def classroom(app: FastAPI) -> Classroom:
 
 
 def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
-    """Title and time zone are stored; what cannot be used is said, and nothing changes."""
+    """Title and time zone are stored; what cannot be used is said and comes back as typed, and nothing changes."""
     path = f"/courses/{classroom.course.id}"
     assert classroom.instructor.post(path, data={"title": "Attention", "zone": "UTC"}).status_code == 303
-    refused = classroom.instructor.post(path, data={"title": "Attention", "zone": "Nowhere"})
+    refused = classroom.instructor.post(path, data={"title": "Heads", "zone": "Nowhere"})
     assert refused.status_code == 422
-    assert Page(refused.text).find("p", id="settings-problem")
+    page = Page(refused.text)
+    assert page.find("p", id="settings-problem")
+    assert [page.find("input", name=name)[0][0]["value"] for name in ("title", "zone")] == ["Heads", "Nowhere"]
     course = classroom.store.courses.find(classroom.course.id)
     assert course
     assert (course.title, course.time_zone) == ("Attention", "UTC")

@@ -121,6 +121,19 @@ def test_what_cannot_be_practised_is_said(classroom: Classroom) -> None:
     assert classroom.store.courses.practice(classroom.course) is None
 
 
+def test_a_worksheet_that_has_lost_its_model_is_named(classroom: Classroom) -> None:
+    """By its title, in another sentence than one that has tokens as columns."""
+    problems = set[str]()
+    for change in ({"model": "cfg-" + "0" * 20}, {"tokens_are": "columns"}):
+        own = classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, {**OWN, **change})
+        form = {"topic": ["single-head"], "worksheet": [own.key]}
+        refused = classroom.instructor.post(f"/courses/{classroom.course.id}/practice", data=form)
+        assert refused.status_code == 422
+        problems.add(Page(refused.text).text("p", id="problem"))
+    assert len(problems) == 2
+    assert all("Queries by hand" in problem for problem in problems)
+
+
 def test_an_own_worksheet_that_was_removed_is_left_out(classroom: Classroom) -> None:
     """Where nothing else is left to practise, students practise on their own."""
     own = own_worksheet(classroom)

@@ -307,6 +307,18 @@ def test_a_line_that_changed_since_it_was_shown_is_shown_again(app: FastAPI) -> 
     assert "higher score" in all_text(Page(again))
 
 
+def test_a_student_who_was_picked_is_still_meant_after_a_wrong_code(app: FastAPI) -> None:
+    """The page that says so reads no line, and keeps who was picked for them."""
+    classroom = PaperClassroom(app)
+    fox = classroom.listed("Kim Fox")
+    refused = classroom.look(f"Kim: {RIGHT}", 422, label="Kim", who=str(fox.id), code="?")
+    values: dict[str, Any] = {**SentForm(refused).values, "code": "", "do": "show"}
+    shown = classroom.instructor.post(f"{classroom.path}/paper", data=values)
+    assert shown.status_code == 200
+    classroom.store_ticked(shown.text)
+    assert [one.score for one in classroom.attempts("Kim Fox")] == [14]
+
+
 def test_a_student_who_was_picked_is_still_meant_at_the_second_press(app: FastAPI) -> None:
     """Of two lines that begin alike, one is picked first; the other comes back, and is picked next."""
     classroom = PaperClassroom(app)

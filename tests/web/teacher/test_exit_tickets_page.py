@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
 from fastapi import FastAPI
 
-from app.store import Policies
+from app.classes.ticket_groups import TicketGroup, group_answers
+from app.store import Policies, TicketAnswer
+from app.web.teacher import exit_tickets_page
 from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.html_page import Page
@@ -55,6 +60,22 @@ def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI
         data = {"mark": "hidden", "on": "yes"}
         assert browser.post(f"{mine.path}/tickets/{answer.id}", data=data).status_code == 404
     assert not any(one.hidden for one in theirs.school.store.exit_tickets.answers(theirs.activity.id))
+
+
+def test_an_answer_that_goes_meanwhile_is_not_shown_as_marked(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its student is removed between reading and marking it: 404, as for any answer that is not there."""
+    classroom = classroom_with_tickets(app, anonymous=False)
+    [answer, *_] = classroom.store.exit_tickets.answers(classroom.activity.id)
+
+    def read_late(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
+        for student in classroom.store.roster.students(classroom.course):
+            classroom.store.roster.remove_student(student)
+        return group_answers(answers)
+
+    monkeypatch.setattr(exit_tickets_page, "group_answers", read_late)
+    data = {"mark": "starred", "on": "yes"}
+    address = f"{classroom.path}/tickets/{answer.id}"
+    assert classroom.instructor.post(address, data=data, headers={"HX-Request": "true"}).status_code == 404
 
 
 def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:

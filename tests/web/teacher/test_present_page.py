@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 from fastapi import FastAPI
 
 from app.store import Policies
+from app.web.shared.templating import local_time
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
@@ -104,3 +108,10 @@ def test_closing_on_the_projector_asks_and_can_be_undone_there(app: FastAPI, clo
         late = browser.post(f"{classroom.path}/undo-close")
     assert "done=too-late" in late.headers["location"]
     assert "too late" in classroom.page("?done=too-late").text("p", class_="done")
+
+
+def test_a_closing_time_on_another_day_has_its_date(app: FastAPI, clock: Clock) -> None:
+    """By the course's clocks; the time alone would mean today."""
+    classroom, closes = ProjectedClassroom(app), clock.now + timedelta(days=2)
+    classroom.store.activities.change(classroom.activity, replace(classroom.activity.plan, closes_at=closes))
+    assert local_time(closes, classroom.course.time_zone) in classroom.look().text("p", class_="phase")

@@ -53,6 +53,17 @@ def test_a_preview_shows_what_would_be_added(classroom: Classroom) -> None:
     assert names_of(classroom) == [("Ada Fox", None), ("Ada Fox", "1019"), ("Kim Lee", "1017"), ("Lou Ray", "1018")]
 
 
+def test_whoever_a_preview_shows_is_added(classroom: Classroom) -> None:
+    """A name like that of a gradebook's test student, typed by the teacher, is a student's: alone and ticked, too."""
+    path = f"/courses/{classroom.course.id}/students/preview"
+    for roster, number in (("Test Student", ""), ("Kim Lee\nTest Student, 17", "17")):
+        text = classroom.instructor.post(path, data={"roster": roster}).text
+        new = text.partition('<textarea name="roster" hidden>\n')[2].partition("</textarea>")[0]
+        ticked = [attrs["value"] for attrs, _ in Page(text).find("input", name="anyway")]
+        added(classroom, {"roster": new, "anyway": ticked})
+        assert ("Test Student", number or None) in names_of(classroom)
+
+
 def test_students_are_added_once(classroom: Classroom) -> None:
     """A longer list adds those who are new; what cannot be read comes back with a sentence, and adds nobody."""
     added(classroom, {"roster": "Kim Lee, 1017"})

@@ -84,7 +84,10 @@ def test_a_student_gets_extra_time(classroom: Classroom) -> None:
     for minutes in ("", "-1", "x", "99999"):
         refused = classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": minutes})
         assert refused.status_code == 422
-        assert Page(refused.text).find("p", id="time-problem")
+        page = Page(refused.text)
+        assert page.find("p", id="time-problem")
+        assert page.find("input", name="minutes")[0][0]["value"] == minutes
+        assert [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs] == [str(activity.id)]
     assert classroom.instructor.post(path, data={"activity": "0", "minutes": "10"}).status_code == 404
     assert classroom.instructor.post(path, data={"activity": str(activity.id), "minutes": "10"}).status_code == 303
     assert "10 minutes" in classroom.get(path_of(classroom, kim))
@@ -98,8 +101,11 @@ def test_a_student_gets_extra_time(classroom: Classroom) -> None:
 def test_students_of_one_name_are_shown_with_their_numbers(classroom: Classroom) -> None:
     """To the staff, where it takes the number to tell them apart."""
     classroom.store.roster.add_students(classroom.course, [("Alex Smith", "1020"), ("Alex Smith", "1044")])
-    alex, _other = classroom.store.roster.students(classroom.course)
+    alex, other = classroom.store.roster.students(classroom.course)
     assert Page(classroom.get(path_of(classroom, alex))).text("h1") == "Alex Smith (1020)"
+    merge = Page(classroom.get(f"{path_of(classroom, alex)}?merge={other.id}"))
+    assert "Alex Smith (1044)" in merge.text("button", name="into")
+    assert "Alex Smith (1020)" in merge.text("section", aria_labelledby="merge")
 
 
 def test_a_student_is_released_and_removed(classroom: Classroom) -> None:

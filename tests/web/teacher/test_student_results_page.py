@@ -6,6 +6,7 @@ import pytest
 from fastapi import FastAPI
 
 from tests.helpers.answer_keys import KEY, WIDE
+from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 
 
@@ -63,6 +64,20 @@ def test_every_change_of_points_stays_readable(app_on_each_database: FastAPI) ->
     ]  # fmt: skip
     assert [after for _, after in points[1:]] == ["excused", "12"]
     assert {row[3] for row in rows} == {classroom.teacher.name}
+
+
+def test_points_that_cannot_be_used_come_back(app: FastAPI) -> None:
+    """With the sentence that fits: three decimals are too many, though the number is in range."""
+    classroom = MarkedClassroom(app)
+    kim = classroom.student("Kim")
+    address = f"{classroom.path}/results/{kim.id}/points"
+    for points, reason, word in (("7.125", "oral", "decimals"), ("7", "", "why")):
+        form = {"action": "change", "points": points, "reason": reason}
+        refused = classroom.instructor.post(address, data=form)
+        assert refused.status_code == 422
+        page = Page(refused.text)
+        assert word in page.text("p", id="points-problem")
+        assert [page.find("input", name=name)[0][0]["value"] for name in ("points", "reason")] == [points, reason]
 
 
 def test_points_and_their_entry_in_the_log_are_stored_together(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
