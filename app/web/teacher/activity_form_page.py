@@ -111,6 +111,7 @@ class ActivityFormPage:
     moved: Annotated[str, Doc("The sentence about a worksheet that was just moved, empty for none.")] = ""
     problem: Annotated[str, Doc("The sentence about what cannot be used, empty where there is none.")] = ""
     field: Annotated[str, Doc("The name of the field that the problem is about.")] = ""
+    import_text: Annotated[str, Doc("The address of an imported model as typed, if it was not added.")] = ""
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,7 @@ def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -
         offer = Offer(_with_models(services, materials.library, texts), materials.tickets)
         plan, content = read_activity_form(offer, access.course.time_zone, texts)
     except ActivityFormError as error:
-        page = _activity_form_page(services, access, None, texts, _form_state(form))
-        return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
+        return _refused_form(services, access, None, texts, form, error)
     with services.store.transaction():
         activity = services.store.activities.add(access.course, plan, content)
         services.store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CREATED, activity)
@@ -198,8 +198,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
         plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
         _check_reopening(activity, plan, state, store.now())
     except ActivityFormError as error:
-        page = _activity_form_page(services, access, activity, texts, state)
-        return render("teacher/activity_form.html", replace(page, problem=str(error), field=error.field), 422)
+        return _refused_form(services, access, activity, texts, form, error)
     revision = _save(store, access.teacher, activity, plan, content)
     if revision is None:
         current = store.activities.find(activity.id)
@@ -326,28 +325,47 @@ def _with_models(services: Services, library: Library, texts: ActivityTexts, imp
     return library
 
 
+def _refused_form(
+    services: Services,
+    access: CourseAccess,
+    activity: Activity | None,
+    texts: ActivityTexts,
+    form: FormReader,
+    error: ActivityFormError,
+) -> Response:
+    """The form as typed, with the sentence of `error` next to its field (422)."""
+    page = _activity_form_page(services, access, activity, texts, _form_state(form))
+    page = replace(page, problem=str(error), field=error.field, import_text=form.single_line("import"))
+    return render("teacher/activity_form.html", page, 422)
+
+
 def _arrange_form(
     services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, form: FormReader
 ) -> Response:
     """The form as typed, after what the pressed button (`arrange`) asks for; nothing is saved.
 
     "up KEY" and "down KEY" move a worksheet by one place, and a sentence says where it is now. Whatever the button, the
-    model whose key is in the field `import`, alone or at the end of an address, is added to all menus. Only the button
-    "import" says so if there is no such model, or no room for it. Of the models imported before and this one, those
-    after the first MAX_IMPORTED are dropped, and those that no longer exist.
+    model whose key is in the field `import`, alone or at the end of an address, is added to all menus, and the field
+    comes back empty; else it comes back as typed. Only the button "import" says so if there is no such model, or no
+    room for it. Of the models imported before and this one, those after the first MAX_IMPORTED are dropped, and those
+    that no longer exist.
     """
     action, _space, key = form.raw("arrange").partition(" ")
-    texts = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0))
-    typed = form.single_line("import").rstrip("/").rpartition("/")[2]
+    texts, import_text = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0)), form.single_line("import")
+    typed = import_text.rstrip("/").rpartition("/")[2]
     state = _form_state(form)
     imported = tuple(dict.fromkeys((*state.imported, typed) if typed else state.imported))[:MAX_IMPORTED]
     known = tuple(each for each in imported if services.store.find_model(each))
     page = _activity_form_page(services, access, activity, texts, replace(state, imported=known))
     if action in ("up", "down"):
         page = replace(page, moved=_place_in_words(page, key))
-    if action == "import" and typed not in known:
+    if typed not in known:
+        page = replace(page, import_text=import_text)
+    if typed not in known and action == "import":
         problem = _("There is no imported model at “{text}”: import it under Models, then copy its address here.")
-        page = replace(page, problem=problem.format(text=form.single_line("import")[:60]), field="import")
+        if services.store.find_model(typed):
+            problem = _("The menus have {most} imported models, and no room for another one.")
+        page = replace(page, problem=problem.format(text=import_text[:60], most=MAX_IMPORTED), field="import")
     return render("teacher/activity_form.html", page)
 
 

@@ -328,6 +328,17 @@ def test_a_stage_says_what_is_special_about_the_model(
     assert set(numbers.split()) <= set(re.findall("[0-9]+", texts[1]))
 
 
+def test_a_time_of_more_than_a_second_has_no_exponent(client: TestClient) -> None:
+    """Neither that of the head nor those of the kernels that are compared with it."""
+    store, plain = client.app.state.services.store, finished_head("a cat and a dog")  # type: ignore[attr-defined]
+    assert plain.sdpa
+    compared = replace(plain.sdpa, plain_milliseconds=2345.6, fused_milliseconds=999.7)
+    key = stored_head(store, replace(plain, milliseconds=1234.5, sdpa=compared))
+    text = client.get(f"/heads/{key}?skip=all").text
+    assert {"1,234 ms", "2,346", "1,000"} <= set(re.findall(r"<d?t?d>([^<]+)</", text))
+    assert "e+03" not in text
+
+
 def test_a_query_is_shown_before_and_after_rope(client: TestClient) -> None:
     """The numbers that the run reported, the angle in degrees, and a shape that stays."""
     pairs = (TurnedPair((0, 32), math.radians(573), (1.0, 0.0), (-0.839, -0.545)),
