@@ -202,7 +202,7 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
         save = store.materials.restore(access.material, number, access.teacher)
         if save is None:
             raise HTTPException(404)
-        if save.is_stored and save.material.version != access.material.version:
+        if save.has_new_version:
             store.audit_log.record(access.teacher, AuditAction.MATERIAL_RESTORED, access.material, str(number))
     return _back(access, "restored" if save.is_stored else "")
 
