@@ -178,9 +178,10 @@ class Materials(QueryBase):
 
     # What else can be done with one
 
-    def move(self, material: Material, course: Course) -> None:
-        """Make a teacher's own material one of a course."""
-        self._change(material, course_id=course.id, teacher_id=None)
+    def move(self, material: Material, course: Course) -> bool:
+        """Make a teacher's own material one of a course; False, with nothing changed, if it is a course's by now."""
+        is_own = (materials.c.id == material.id, materials.c.course_id.is_(None))
+        return self._execute(sa.update(materials).where(*is_own).values(course_id=course.id, teacher_id=None)) == 1
 
     def remove(self, material: Material, *, removed: bool = True) -> None:
         """Remove a material, or put it back if `removed` is False; a removed one is deleted after some weeks."""

@@ -217,7 +217,8 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
     if course is None or access.course is not None:
         raise HTTPException(404)
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_MOVED, access.material):
-        store.materials.move(access.material, course)
+        if not store.materials.move(access.material, course):  # another request has moved it meanwhile
+            raise HTTPException(404)
     return _back(access, "moved")
 
 
