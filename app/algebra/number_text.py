@@ -1,7 +1,9 @@
-"""Whole numbers as text, in the one way in which sheets, figures and pages write them.
+"""Numbers as text, in the one way in which sheets, figures and pages write them.
 
 >>> format_number(4096), format_number(131072)
 ('4096', '131,072')
+>>> format_measured(5.2519), format_measured(999.6), format_measured(1070.4)
+('5.25', '1,000', '1,070')
 """
 
 from __future__ import annotations
@@ -10,3 +12,8 @@ from __future__ import annotations
 def format_number(number: int) -> str:
     """A number as text: whole below 10,000 (4096), in groups of three above (131,072)."""
     return str(number) if number < 10_000 else f"{number:,}"
+
+
+def format_measured(number: float) -> str:
+    """A measured number as text, without an exponent: three significant digits, or whole from 1,000 on."""
+    return f"{number:,.0f}" if number >= 999.5 else f"{number:.3g}"  # which would write 999.5 as 1e+03

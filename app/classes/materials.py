@@ -150,12 +150,11 @@ def save_material(
 ) -> MaterialSave:
     """Save a material as `Materials.save` does; a new version gets an entry in the audit log in the same transaction.
 
-    There is no entry if the save was refused, or if the newest version, whose settings may have been these already, has
-    the version number that `material` has.
+    There is no entry if the save was refused, or if the newest version has these settings already, whoever saved it.
     """
     with store.transaction():
         save = store.materials.save(material, based_on, settings, teacher)
-        if save.is_stored and save.material.version != material.version:
+        if save.has_new_version:
             store.audit_log.record(teacher, AuditAction.MATERIAL_SAVED, material, str(save.material.version))
     return save
 

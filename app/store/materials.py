@@ -69,11 +69,13 @@ class MaterialSave:
     """What became of a save: the material as it is now, and whether it has what was to be saved.
 
     `is_stored` is False where somebody had saved another version first: nothing was changed, and that version is the
-    material's newest.
+    material's newest. `has_new_version` says whether this very save added a version: not if the newest had the settings
+    already.
     """
 
     material: Material
     is_stored: bool
+    has_new_version: bool
 
 
 class Materials(QueryBase):
@@ -107,12 +109,12 @@ class Materials(QueryBase):
         with self.transaction() as connection:
             newest = self._found(material.id)
             if newest.content == content:
-                return MaterialSave(newest, True)
+                return MaterialSave(newest, is_stored=True, has_new_version=False)
             values = {**_listed(content), "version": based_on + 1}
             is_stored = connection.execute(update.values(values)).rowcount == 1
             if is_stored:
                 self._add_version(connection, material.id, based_on + 1, teacher, content)
-            return MaterialSave(self._found(material.id), is_stored)
+            return MaterialSave(self._found(material.id), is_stored, has_new_version=is_stored)
 
     def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
         """Save the settings of version `number` again, as the newest; None if there is no such version.
@@ -176,9 +178,10 @@ class Materials(QueryBase):
 
     # What else can be done with one
 
-    def move(self, material: Material, course: Course) -> None:
-        """Make a teacher's own material one of a course."""
-        self._change(material, course_id=course.id, teacher_id=None)
+    def move(self, material: Material, course: Course) -> bool:
+        """Make a teacher's own material one of a course; False, with nothing changed, if it is a course's by now."""
+        is_own = (materials.c.id == material.id, materials.c.course_id.is_(None))
+        return self._execute(sa.update(materials).where(*is_own).values(course_id=course.id, teacher_id=None)) == 1
 
     def remove(self, material: Material, *, removed: bool = True) -> None:
         """Remove a material, or put it back if `removed` is False; a removed one is deleted after some weeks."""

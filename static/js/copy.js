@@ -11,8 +11,8 @@
     const { copyLink, copy, done } = button.dataset;
     const source = document.getElementById(copy);
     const parts = [...(source?.querySelectorAll("code") ?? [])]; // of a program in two parts, both
-    const text = (parts.length ? parts : [source]).map((part) => part.textContent).join("");
-    await navigator.clipboard.writeText(copyLink ? new URL(copyLink, location.href).href : text);
+    const texts = (parts.length ? parts : [source]).map((part) => part?.textContent);
+    await navigator.clipboard.writeText(copyLink ? new URL(copyLink, location.href).href : texts.join(""));
     const before = button.textContent;
     button.textContent = done;
     setTimeout(() => {

@@ -34,6 +34,16 @@ def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
     assert page.locator("input[data-blank]").evaluate_all("boxes => boxes.every(box => box.value === '')")
 
 
+def test_the_link_to_the_sheet_is_copied(page: Page) -> None:
+    """As a whole address, and the button says so."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = page.locator("[data-copy-link]")
+    button.click()
+    expect(button).to_have_text(str(button.get_attribute("data-done")))
+    link = page.get_by_role("link", name="Link to this sheet").evaluate("link => link.href")
+    assert page.evaluate("navigator.clipboard.readText()") == link
+
+
 def test_all_right_is_said_and_marked(page: Page) -> None:
     """The key worked out by hand gets fourteen ticks."""
     fill(page, KEY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from app.classes.materials import (
     library_with_materials,
     materials_for_course,
+    save_material,
     ticket_of_material,
 )
 from app.sheets.library import Library
@@ -72,3 +74,13 @@ def test_a_library_with_the_same_worksheets_keeps_its_sheets(library: Library) -
     assert added.variant("own-1", "cfg-1") is library.with_added([own], [replace(model)]).variant("own-1", "cfg-1")
     assert library.with_added([own], [replace(model, name="Another")]) is not added
     assert library.with_added(models=[library.models["llama-7b"]]) is library
+
+
+def test_a_save_that_two_requests_send_is_recorded_once(kept: Store) -> None:
+    """The audit log names whoever made the version, not whoever sent the same settings after that."""
+    ada, ben = teacher(kept), teacher(kept, "ben@example.org")
+    material = kept.materials.add("worksheet", ada, ada, SHEET)
+    saves = [save_material(kept, material, 1, {**SHEET, "title": "Two heads"}, each) for each in (ada, ben)]
+    assert [(save.is_stored, save.material.version) for save in saves] == [(True, 2), (True, 2)]
+    entries = kept.audit_log.entries({"material": [material.id]}, kept.now() - timedelta(hours=1), 9)
+    assert [entry.actor_id for entry in entries] == [ada.id]

@@ -106,8 +106,17 @@ def test_lists_have_what_a_teacher_may_see(store: Store, ada: Teacher, course: C
     assert store.materials.titles(course) == {ours.id: "Before you go"}
     store.materials.remove(ours, removed=False)
     assert store.materials.find(ours.id) == ours
-    store.materials.move(mine, course)
+    assert store.materials.move(mine, course)
     assert keys(store.materials.of_course(course)) == [ours.key, mine.key]
+
+
+def test_of_two_who_move_at_once_one_wins(store: Store, ada: Teacher, course: Course) -> None:
+    """What both read as a teacher's own stays with the course that had it first."""
+    mine, other = store.materials.add("worksheet", ada, ada, SHEET), store.courses.add("Another", "UTC", ada)
+    assert [store.materials.move(mine, each) for each in (course, other)] == [True, False]
+    moved = store.materials.find(mine.id)
+    assert moved
+    assert moved.course_id == course.id
 
 
 def test_a_link_opens_a_material_until_it_is_withdrawn(store: Store, ada: Teacher) -> None:

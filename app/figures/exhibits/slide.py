@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from app.algebra.number_text import format_number
+from app.algebra.number_text import format_measured, format_number
 from app.figures.captions import mask_captions
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit, Frame, FrameDrawing
@@ -342,4 +342,4 @@ class _ProductFrames:
 def _root(number: int) -> str:
     """The square root of a number, with its sign: '= 8' for 64, '≈ 11.3' for 128."""
     root = math.isqrt(number)
-    return f"= {root}" if root * root == number else f"≈ {math.sqrt(number):.3g}"
+    return f"= {root}" if root * root == number else f"≈ {format_measured(math.sqrt(number))}"

@@ -132,15 +132,16 @@ def print_for_class_list(
 ) -> Response:
     """Start a print job for a class list, or for many sheets without names, and redirect (303) to its page.
 
-    The names are those of the file, else those typed, one sheet each; without any, there are as many sheets as the
-    options say. For options or names that cannot be used, and for more than MAX_DOWNLOAD_SHEETS sheets without signing
-    in, the form comes back as typed, with the error's sentence next to the names and its status. If too many print jobs
-    wait, or this client has queued too many within an hour, it is an error page (503).
+    The names are those of the file, else those typed, one sheet each; with neither, there are as many sheets as the
+    options say. For options or names that cannot be used, such as an empty file without names typed beside it, and for
+    more than MAX_DOWNLOAD_SHEETS sheets without signing in, the form comes back as typed, with the error's sentence
+    next to the names and its status. If too many print jobs wait, or this client has queued too many within an hour, it
+    is an error page (503).
     """
     typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
         options, library = _options_and_library(services, typed)
-        names = read_names(form.file or typed_names) if form.file or typed_names.strip() else ()
+        names = read_names(form.file or typed_names) if form.file_name or typed_names.strip() else ()
         plan_sheets(library, replace(options, sheets=1))  # raises here what the job would raise
         if not names:
             check_version_count(library, options)

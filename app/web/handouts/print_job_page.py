@@ -42,7 +42,10 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
-    return pdf_response(services.jobs.rows.result(job), "handout")
+    pdf = services.jobs.rows.result(job)
+    if not pdf:  # it has been deleted meanwhile
+        raise _handout_deleted()
+    return pdf_response(pdf, "handout")
 
 
 @router.get("/handout/jobs/{key}")
@@ -79,5 +82,10 @@ def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
     """
     job = services.jobs.find(key)
     if job is None or job.kind != "handout" or job.teacher_id not in (None, teacher.id if teacher else None):
-        raise HTTPException(404, _("This handout has been deleted: create it again from its page."))
+        raise _handout_deleted()
     return job
+
+
+def _handout_deleted() -> HTTPException:
+    """The error for a handout that is no longer kept (404), which says what to do."""
+    return HTTPException(404, _("This handout has been deleted: create it again from its page."))

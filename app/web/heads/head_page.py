@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.rules import PRACTICE_RULES
+from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
 from app.classes.sheet_actions import SentSheet, perform
 from app.classes.sheet_work import PracticeWork, practice_sheet_key
@@ -221,7 +222,7 @@ def _page(
         facts=(
             (_("Device"), f"{real_head.device_name} ({real_head.device})"),
             (_("Number format"), real_head.dtype),
-            (_("Time from input to output"), f"{real_head.milliseconds:.3g} ms"),
+            (_("Time from input to output"), f"{format_measured(real_head.milliseconds)} ms"),
         ),
         picture=picture_view(real_head, key, query, steps) if steps else None,
         picture_after=opened[-1] if opened else "",

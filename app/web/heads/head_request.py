@@ -137,8 +137,13 @@ def find_head_job(services: Services, key: str) -> Job:
     """The job of a head, whatever its state; 404 for a key that is unknown, was deleted, or is of another kind."""
     job = services.jobs.find(key)
     if job is None or job.kind != "head":
-        raise HTTPException(404, _("This head has been deleted with its sentence: run it again."))
+        raise head_deleted()
     return job
+
+
+def head_deleted() -> HTTPException:
+    """The error for a head that is no longer kept (404), which says what to do."""
+    return HTTPException(404, _("This head has been deleted with its sentence: run it again."))
 
 
 def find_choice(services: Services, key: str) -> HeadChoice | None:
@@ -153,4 +158,7 @@ def find_head(services: Services, key: str) -> tuple[Job, RealHead]:
     job = find_head_job(services, key)
     if job.ending != "ready":
         raise HTTPException(404, _("This head has no result yet."))
-    return job, RealHead.from_bytes(services.jobs.rows.result(job))
+    content = services.jobs.rows.result(job)
+    if not content:  # it has been deleted meanwhile
+        raise head_deleted()
+    return job, RealHead.from_bytes(content)

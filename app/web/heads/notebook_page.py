@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Response
 
 from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
-from app.web.heads.head_request import find_choice, find_head
+from app.web.heads.head_request import find_choice, find_head, head_deleted
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
 
@@ -22,7 +22,8 @@ def download_head_notebook(services: ServicesDep, key: str) -> Response:
     """
     _job, head = find_head(services, key)
     choice = find_choice(services, key)
-    assert choice is not None  # noqa: S101 - it has just been found
+    if choice is None:  # it has been deleted meanwhile
+        raise head_deleted()
     try:
         notebook = head_notebook(head, choice.sentence)
     except ForwardError as refusal:

@@ -10,6 +10,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 
 from app.classes.materials import with_materials
+from app.names import name_key
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.store import Material, TaughtCourse, Teacher
@@ -42,14 +43,15 @@ class MaterialQuery:
         words.
 
         The model may be the worksheet's default one or one of those to draw from. A word may be in the title, the
-        topic's name or the default model's name, also as a part of a longer word; case is ignored.
+        topic's name or the default model's name, also as a part of a longer word; they are compared as `name_key`
+        compares names, without case.
         """
-        text = f"{line.title} {line.topic_name} {line.model_name}".casefold()
+        text = name_key(f"{line.title} {line.topic_name} {line.model_name}")
         return (
             (not self.topic or line.topic == self.topic)
             and (not self.model or self.model in line.models)
             and (not self.kind or line.kind == self.kind)
-            and all(word in text for word in self.words.casefold().split())
+            and all(word in text for word in name_key(self.words).split())
         )
 
 

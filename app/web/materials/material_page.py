@@ -202,7 +202,7 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
         save = store.materials.restore(access.material, number, access.teacher)
         if save is None:
             raise HTTPException(404)
-        if save.is_stored and save.material.version != access.material.version:
+        if save.has_new_version:
             store.audit_log.record(access.teacher, AuditAction.MATERIAL_RESTORED, access.material, str(number))
     return _back(access, "restored" if save.is_stored else "")
 
@@ -217,7 +217,8 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
     if course is None or access.course is not None:
         raise HTTPException(404)
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_MOVED, access.material):
-        store.materials.move(access.material, course)
+        if not store.materials.move(access.material, course):  # another request has moved it meanwhile
+            raise HTTPException(404)
     return _back(access, "moved")
 
 

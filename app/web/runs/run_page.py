@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
 
+from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
 from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
@@ -429,15 +430,13 @@ def _difference(result: HeadRun) -> str:
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
     """(name, value) of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
 
-    Time, peak and sums are left out if they were not measured. A time has three significant digits, or whole
-    milliseconds from 1,000 on: '5.25 ms', '1,070 ms'. The least and the largest sum have six decimals and are one
-    number if they look alike.
+    Time, peak and sums are left out if they were not measured. `format_measured` writes the time. The least and the
+    largest sum have six decimals and are one number if they look alike.
     """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype
     if result.milliseconds is not None:
-        number = f"{result.milliseconds:,.0f}" if result.milliseconds >= 1000 else f"{result.milliseconds:.3g}"
-        yield _("Time from input to output"), f"{number} ms"
+        yield _("Time from input to output"), f"{format_measured(result.milliseconds)} ms"
     if result.peak_bytes is not None:
         yield _("Peak memory (measured)"), _bytes_text(result.peak_bytes)
     yield _("Memory needed (computed)"), _bytes_text(result.needed_bytes)

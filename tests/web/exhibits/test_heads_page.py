@@ -117,6 +117,14 @@ def test_while_a_slider_moves_one_frame_is_sent_with_nothing_around_it(client: T
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
 
 
+def test_after_the_last_card_the_frame_that_is_sent_alone_leads_to_the_next_one(client: TestClient) -> None:
+    """The script asks for this frame by itself when the last card is dealt; the one it leads to is not sent along."""
+    answer = client.get(f"{LLAMA}&step=3&dealt=9&alone=1")
+    assert answer.status_code == 200
+    actions = [each.get("formaction", "") for each, _ in Page(answer.text).find("button")]
+    assert "/see/heads#step-4" in actions
+
+
 def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, library: Library) -> None:
     """A sheet on latent attention and one on a single head do not; nor does one that is not finished."""
     leading = []

@@ -209,3 +209,14 @@ def test_a_visitor_cancels_a_handout(client: TestClient) -> None:
     assert f'action="{address}/cancel"' in client.get(address).text
     client.post(f"{address}/cancel")
     assert "was cancelled" in finished_print_job(client, address)
+
+
+def test_an_empty_class_list_prints_no_sheets_without_names(client: TestClient) -> None:
+    """An empty file is refused by the names; names that were typed as well are printed."""
+    form = {"worksheet": "llama-7b", "sheets": "2"}
+    upload = {"file": ("names.csv", b"", "text/csv")}
+    refused = client.post("/handout/class", data=form, files=upload, follow_redirects=False)
+    assert refused.status_code == 422
+    typed = client.post("/handout/class", data={**form, "names": "Kim Lee"}, files=upload, follow_redirects=False)
+    assert typed.status_code == 303
+    client.post(f"{typed.headers['location']}/cancel")

@@ -12,6 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.handout.handout_printer import HandoutPrinter
+from app.machine.jobs import Job, JobLimits, Runner
+from app.machine.work_queue import THE_APP
+from app.store.jobs import JobTable
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.server import SERVE, Server
 from tests.helpers.html_page import Page
@@ -110,3 +113,21 @@ def test_an_old_job_is_told(client: TestClient) -> None:
     answer = client.get("/handout/jobs/none")
     assert answer.status_code == 404
     assert "has been deleted" in answer.text
+
+
+def test_a_handout_that_is_deleted_while_it_is_read_is_gone(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """404, and no PDF without a byte, if its hour ends between finding it and reading it."""
+    rows: JobTable = client.app.state.services.store.jobs  # type: ignore[attr-defined]
+    limits = JobLimits(total=9, visitors=9, visitor=9, member=9)
+    job, found = rows.add("handout", THE_APP, limits, "", "a-key", None, {}, {}, runner=Runner("test")), JobTable.result
+    rows.finish(job, "ready", "", b"%PDF")
+    assert client.get("/handout/jobs/a-key.pdf").content == b"%PDF"
+
+    def delete_first(rows: JobTable, job: Job) -> bytes:
+        rows.delete(job)
+        return found(rows, job)
+
+    monkeypatch.setattr(JobTable, "result", delete_first)
+    assert client.get("/handout/jobs/a-key.pdf").status_code == 404

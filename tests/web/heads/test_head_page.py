@@ -21,10 +21,11 @@ from app.forward.lines import ForwardError
 from app.forward.process import RunTooLong
 from app.forward.real_head import TurnedPair
 from app.machine import jobs as machine_jobs
+from app.machine.jobs import Job
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
 from app.store import Store
-from app.store.jobs import JOB_RETENTION
+from app.store.jobs import JOB_RETENTION, JobTable
 from app.store.tables import job_pieces, jobs, metadata, visitors
 from app.web.heads import head_request
 from tests.helpers.clock import Clock
@@ -326,6 +327,36 @@ def test_a_stage_says_what_is_special_about_the_model(
         texts.append(re.sub("<[^>]+>", "", section.split("<p>")[1].split("</p>")[0]))
     assert texts[0] != texts[1]
     assert set(numbers.split()) <= set(re.findall("[0-9]+", texts[1]))
+
+
+@pytest.mark.parametrize(
+    ("read", "page"),
+    [("result", ""), ("result", "/picture"), ("result", "/numbers.npz"), ("arguments", "/notebook.ipynb")],
+)
+def test_a_head_that_is_deleted_while_it_is_read_is_gone(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, read: str, page: str
+) -> None:
+    """Between finding the head and reading what is stored of it: 404, as a moment later."""
+    store: Store = client.app.state.services.store  # type: ignore[attr-defined]
+    key, found = stored_head(store, finished_head("a cat and a dog")), getattr(JobTable, read)
+
+    def delete_first(rows: JobTable, job: Job) -> Any:
+        rows.delete(job)
+        return found(rows, job)
+
+    monkeypatch.setattr(JobTable, read, delete_first)
+    assert client.get(f"/heads/{key}{page}").status_code == 404
+
+
+def test_a_time_of_more_than_a_second_has_no_exponent(client: TestClient) -> None:
+    """Neither that of the head nor those of the kernels that are compared with it."""
+    store, plain = client.app.state.services.store, finished_head("a cat and a dog")  # type: ignore[attr-defined]
+    assert plain.sdpa
+    compared = replace(plain.sdpa, plain_milliseconds=2345.6, fused_milliseconds=999.7)
+    key = stored_head(store, replace(plain, milliseconds=1234.5, sdpa=compared))
+    text = client.get(f"/heads/{key}?skip=all").text
+    assert {"1,234 ms", "2,346", "1,000"} <= set(re.findall(r"<d?t?d>([^<]+)</", text))
+    assert "e+03" not in text
 
 
 def test_a_query_is_shown_before_and_after_rope(client: TestClient) -> None:

@@ -46,13 +46,14 @@ def test_ones_own_come_first_then_courses_then_the_library(classroom: Classroom)
     ("query", "expected"),
     [
         ("?words=BÜRO+llama&topic=single-head", ["Büro: one head"]),
+        ("?words=Bu%CC%88ro", ["Büro: one head"]),
         ("?model=gpt2&topic=single-head", ["Ours", "One head of Llama 3.2 1B"]),
         ("?kind=ticket", ["Before you go"]),
         ("?words=%3Cb%3E", []),
     ],
 )
 def test_the_list_is_narrowed_down(classroom: Classroom, query: str, expected: list[str]) -> None:
-    """By words in any order and case, by topic, by any model that a seed may draw, by kind."""
+    """By words in any order, case and form of accents, by topic, by any model that a seed may draw, by kind."""
     assert titles(classroom, f"/worksheets{query}") == expected
 
 

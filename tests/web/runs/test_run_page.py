@@ -187,6 +187,13 @@ def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runn
     assert client.get("/runs/nope/notebook.ipynb").status_code == 404
 
 
+def test_a_time_of_almost_a_second_has_no_exponent(client: TestClient, runner: FakeRunner) -> None:
+    """Three significant digits of it would be 1e+03."""
+    runner.changes = {"milliseconds": 999.6}
+    page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
+    assert "1,000 ms" in [text for _, text in page.find("dd")]
+
+
 def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, runner: FakeRunner) -> None:
     """No picture, no time, no memory measured, and a sentence that says why."""
     runner.changes = {"device": "meta", "milliseconds": None, "peak_bytes": None, "row_sums": None, "picture": None}
