@@ -146,10 +146,13 @@ class Courses(QueryBase):
         """Take a teacher off the staff of a course, and return whether that was done.
 
         False, and nothing changes, if no other teacher is an instructor of the course, even where this one is an
-        assistant, or if they are not on the staff.
+        assistant, or if they are not on the staff. Of two instructors who remove each other at once, one stays.
         """
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
         )
         this = (staff.c.course_id == course.id, staff.c.teacher_id == teacher_id)
-        return bool(self._execute(sa.delete(staff).where(*this, sa.exists(other_instructors))))
+        with self.transaction() as connection:
+            # PostgreSQL: one removal at a time, so that each sees who is left. SQLite has its write lock.
+            connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
+            return bool(self._execute(sa.delete(staff).where(*this, sa.exists(other_instructors))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 from app.store import (
     Store,
 )
@@ -32,3 +34,21 @@ def test_the_last_instructor_of_a_course_stays(store: Store) -> None:
     assert store.courses.remove_from_staff(where, bo.teacher_id)
     assert len(store.courses.staff(where)) == 1
     assert store.courses.role(where.id, helper) is None
+
+
+def test_two_instructors_who_remove_each_other_at_once_leave_one(store: Store) -> None:
+    """The second waits for the first, and finds nobody else left."""
+    where = course(store)
+    link = store.people.find_link(store.people.add_link("invite", "bo@example.org", where.id, "instructor"))
+    assert link
+    assert store.people.follow_link(link, "bo@example.org", "Bo")
+    ada, bo = store.courses.staff(where)
+    removed = list[bool]()
+    second = Thread(target=lambda: removed.append(store.courses.remove_from_staff(where, bo.teacher_id)))
+    with store.transaction():
+        removed.append(store.courses.remove_from_staff(where, ada.teacher_id))
+        second.start()
+        second.join(0.3)
+    second.join()
+    assert removed == [True, False]
+    assert [member.teacher_id for member in store.courses.staff(where)] == [bo.teacher_id]
