@@ -77,7 +77,8 @@ class Courses(QueryBase):
         """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
 
         Archiving closes its open activities now: those in state "open" without a closing time, or with a later one. An
-        opening time in the future is deleted; drafts stay as they are. Restoring leaves activities closed.
+        opening time in the future is deleted; drafts stay as they are. Restoring leaves their times as they are, so
+        that extra time and late windows which are not over go on: see `Activities.note_restored`.
         """
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
