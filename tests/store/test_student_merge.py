@@ -162,7 +162,7 @@ def test_a_save_during_a_merge_is_refused_or_kept(
         return combine(ours, theirs)
 
     combine = merging._COMBINED[drafts]
-    monkeypatch.setitem(merging._COMBINED, drafts, combine_slowly)  # type: ignore[arg-type]  # a dictionary
+    monkeypatch.setitem(merging._COMBINED, drafts, combine_slowly)
     assert store.student_merge.merge(kim, lou)
     late.join()
     assert len(refused) == 1
