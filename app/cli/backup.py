@@ -26,6 +26,7 @@ BACKUP_PROBLEMS = {
     ),
     "newer": N_("A newer version of this program made {file} or the database: update the program."),
     "no-backup": N_("{file} is not a backup, or is incomplete."),
+    "encrypted": N_("{file} is encrypted with a password. Nothing was changed: decrypt it first."),
     "damaged": N_("{file} is damaged. Nothing was changed: use another backup."),
     "not-empty": N_("The database already has data: “restore --replace {file}” replaces it with the backup."),
     "misfit": N_("The contents of {file} do not match its description. Nothing was changed: use another backup."),

@@ -201,6 +201,22 @@ class Activities(QueryBase):
         times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
         self._store_times(activity.changed(self.now(), plan=plan), times)
 
+    def note_restored(self, course: Course) -> None:
+        """Store what restoring a course, just before, means for its activities whose extra time or late window goes on.
+
+        Their drafts, which were submitted when the course was archived, are submitted again at the end. Where the
+        answers could be read meanwhile, what students do from now on is late: see Activity.changed. `course` is as it
+        was before; nothing changes if it was not archived.
+        """
+        if course.archived_at is None:
+            return
+        with self.transaction():
+            for listed in self.of_course(course):
+                restored = self.locked(listed)
+                if restored and restored.ends_at and self.now() < restored.ends_at:
+                    archived = replace(restored, is_archived=True)
+                    self._store_times(archived.changed(self.now(), is_archived=False), {})
+
     def last_close(self, activity: Activity) -> UndoableClose | None:
         """The last press of Close that was kept; None where there is none."""
         query = sa.select(*columns(undoable_closes, UndoableClose))

@@ -33,12 +33,13 @@ FORMAT, FORMER_FORMAT = "attention-shapes backup 2", "attention-shapes backup 1"
 MAX_LISTING_BYTES, MAX_LINE_BYTES = 1_000_000, 50_000_000  # far more than any of ours has
 ROWS_PER_BATCH = 500
 REVISION_TABLE = "alembic_version"
+_IS_ENCRYPTED = 0x1  # the flag of a file in a ZIP that only a password opens
 _SEQUENCES = sa.table("sqlite_sequence", sa.column("name", sa.String), sa.column("seq", sa.Integer))
 # A database with rows in these tables alone counts as empty: the first start writes a set-up link and logs it.
 SETUP_TABLES = frozenset({"account_links", "audit_log"})
 
 
-BackupProblem = Literal["empty", "older", "newer", "no-backup", "damaged", "not-empty", "misfit"]
+BackupProblem = Literal["empty", "older", "newer", "no-backup", "encrypted", "damaged", "not-empty", "misfit"]
 
 
 class BackupError(ValueError):
@@ -97,9 +98,9 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
 def check_backup(path: Path) -> Contents:
     """Read all of a backup and return its contents (revision, time and tables), without a database.
 
-    Raises OSError for a file that cannot be read, and BackupError: "no-backup" if it is none, "newer" if newer code
-    made it, "older" if it is from before the first release, "damaged" if the archive is damaged or a table has another
-    number of rows or another SHA-256 than backup.json says.
+    Raises OSError for a file that cannot be read, and BackupError: "no-backup" if it is none, "encrypted" if any of
+    the archive has a password, "newer" if newer code made it, "older" if it is from before the first release, "damaged"
+    if the archive is damaged or a table has another number of rows or another SHA-256 than backup.json says.
     """
     with _open_archive(path) as archive:
         contents = _read_contents(archive)
@@ -315,11 +316,14 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """The ZIP archive at `path`, open for reading in a `with` block.
 
-    When opening it, or what the block reads from it, fails because of its content, raises BackupError: "no-backup" if
-    the file is no ZIP, "damaged" if it is one. A missing file and other errors of the system raise OSError.
+    Raises BackupError("encrypted") if any file in it has a password. When opening it, or what the block reads from it,
+    fails because of its content, raises BackupError: "no-backup" if the file is no ZIP, "damaged" if it is one. A
+    missing file and other errors of the system raise OSError.
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            if any(member.flag_bits & _IS_ENCRYPTED for member in archive.infolist()):
+                raise BackupError("encrypted")
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
         # Damage can make data look compressed in another way: what unpacks it has errors without a number.

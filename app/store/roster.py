@@ -147,13 +147,14 @@ class Roster(QueryBase):
     def undo_import(self, course: Course, import_key: str) -> tuple[int, int]:
         """Remove the students whom an import added; return how many were removed and how many stay.
 
-        Those stay who have joined, whom a browser is enrolled as, who have opened an activity, or of whom there is
-        anything in _WORK; they no longer count as imported.
+        Those stay who have joined, whom a browser is enrolled as, who have opened an activity or practised, or of whom
+        there is anything in _WORK; they no longer count as imported.
         """
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
         with self.transaction() as connection:
             never_joined = (students.c.joined_at.is_(None), *_nothing_in(*_WORK, attendance, enrolments))
-            removed = connection.execute(sa.delete(students).where(*this, *never_joined)).rowcount
+            never_practised = students.c.practice_record.is_(None)  # whose name was released has not joined, either
+            removed = connection.execute(sa.delete(students).where(*this, *never_joined, never_practised)).rowcount
             kept = connection.execute(sa.update(students).where(*this).values(import_key=None)).rowcount
         return removed, kept
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
@@ -60,14 +61,17 @@ class SampleData(QueryBase):
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
             ids = [insert_row(connection, students, row) for row in rows]
             for student in simulated:
-                self._insert_classwork(connection, student, ids[student.student])
+                day = student.arrived_at.astimezone(ZoneInfo(course.time_zone)).date()
+                self._insert_classwork(connection, student, ids[student.student], day)
 
-    def _insert_classwork(self, connection: sa.Connection, student: SimulatedStudent, student_id: int) -> None:
+    def _insert_classwork(
+        self, connection: sa.Connection, student: SimulatedStudent, student_id: int, day: date
+    ) -> None:
         """Insert what a student did in one activity: attendance, drafts, attempts and the exit ticket, if any.
 
         The draft of a sheet is the last attempt on it, saved at that time, or else what is typed, saved on arrival.
-        Attempts have random client ids. Answers on the ticket have random ids, no marks, and the day of arrival; they
-        have no student where the activity's tickets are anonymous.
+        Attempts have random client ids. Answers on the ticket have random ids, no marks, and `day`, that of arrival in
+        the course's time zone; they have no student where the activity's tickets are anonymous.
         """
         activity, arrived_at = student.activity, student.arrived_at
         keys = {
@@ -91,7 +95,7 @@ class SampleData(QueryBase):
         ]
         answer_rows = [
             {"id": secrets.token_hex(32), "activity_id": activity.id, "question": question, "text": text,
-             "student_id": None if activity.policies.ticket_anonymous else student_id, "day": arrived_at.date(),
+             "student_id": None if activity.policies.ticket_anonymous else student_id, "day": day,
              "starred": False, "follow_up": False, "hidden": False}
             for question, text in student.ticket.items()
         ]  # fmt: skip

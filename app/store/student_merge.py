@@ -135,15 +135,16 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 
 
 def _both(
-    connection: sa.Connection, table: sa.Table, stays: Student, goes: Student
+    connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, *, locked: bool = False
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
     """The rows of both students in a table, as pairs (row of `stays`, row of `goes`) with None for a missing one.
 
-    They are by the values of the table's columns in _KEYS.
+    They are by the values of the table's columns in _KEYS. If `locked`, nobody changes them until the transaction ends.
     """
     key = _KEYS[table]
     pairs = dict[tuple[Any, ...], list[Any]]()
-    for row in connection.execute(sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))):
+    query = sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))
+    for row in connection.execute(query.with_for_update() if locked else query):
         pair = pairs.setdefault(tuple(getattr(row, name) for name in key), [None, None])
         pair[row.student_id == goes.id] = row
     return {values: (ours, theirs) for values, (ours, theirs) in pairs.items()}
@@ -156,7 +157,7 @@ def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Stud
     that row and the one of `goes`, returns, and the latter is deleted.
     """
     key = [table.c[name] for name in _KEYS[table]]
-    for values, (ours, theirs) in _both(connection, table, stays, goes).items():
+    for values, (ours, theirs) in _both(connection, table, stays, goes, locked=True).items():
         same = [column == value for column, value in zip(key, values, strict=True)]
         if ours and theirs:
             changed = combine(ours, theirs)
@@ -187,7 +188,7 @@ def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) 
     drafts differ in their sizes. It is a copy of the older draft with these alone and no tab versions, under the first
     of `_aside_keys` that is free in the activity. Sheets where nothing is lost get none.
     """
-    typed = _both(connection, drafts, stays, goes)
+    typed = _both(connection, drafts, stays, goes, locked=True)  # a save that is acknowledged now must not be lost
     taken = set(typed)
     for (activity_id, sheet_key), (ours, theirs) in typed.items():
         if ours and theirs and (lost := _lost_texts(ours, theirs)):

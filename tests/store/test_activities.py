@@ -165,3 +165,36 @@ def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) ->
     store.courses.archive(course, archived=False)
     assert [reload(store, its).phase(clock.now) for its in (made, draft, past)] == ["closed", "draft", "closed"]
     assert reload(store, past).plan.closes_at == TEN
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_late_window_goes_on_when_a_course_is_restored(store: Store, clock: Clock, *, is_settled: bool) -> None:
+    """Drafts are due again at its end, and it is noted if the answers could be read while the course was archived.
+
+    An activity that has ended for good stays as it is, and so does everything in a course that was not archived.
+    """
+    plan = Plan("Week 3", None, Policies(late_minutes=60), closes_at=clock.now - timedelta(minutes=5))
+    made, _, _ = activity(store, plan)
+    course = store.courses.find(made.course_id)
+    assert course
+    past = store.activities.add(course, Plan("Week 2", closes_at=TEN), Content((), None, ""))
+    store.activities.set_state(past, "open")
+    store.activities.note_auto_submitted(past)
+    before = [reload(store, its) for its in (made, past)]
+    store.activities.note_restored(course)
+    assert [reload(store, its) for its in (made, past)] == before
+
+    store.courses.archive(course)
+    clock.pass_minutes(1)
+    if is_settled:
+        store.activities.note_auto_submitted(made)
+        assert reload(store, made).phase(clock.now) == "closed"
+    archived = store.courses.find(course.id)
+    assert archived
+    store.courses.archive(archived, archived=False)
+    store.activities.note_restored(archived)
+    assert reload(store, made).accepts(clock.now)
+    assert reload(store, made).answers_shown_at == (clock.now if is_settled else None)
+    assert reload(store, past) == before[1]
+    clock.pass_minutes(120)
+    assert reload(store, made).auto_submit_due(clock.now)

@@ -318,6 +318,20 @@ def test_a_line_without_an_end_does_not_fill_the_memory(
         check_backup(tmp_path / "kept")
 
 
+def test_a_backup_with_a_password_says_so(sqlite: Store, tmp_path: Path) -> None:
+    """Whether all of its files have one or a single table; no other error reaches the operator."""
+    write_backup(sqlite.engine, tmp_path / "kept")
+    data = (tmp_path / "kept").read_bytes()
+    entries = [match.start() for match in re.finditer(b"PK\x01\x02", data)]  # of the files, at the end of the archive
+    for encrypted in (entries, entries[:1]):
+        changed = bytearray(data)
+        for at in encrypted:
+            changed[at + 8] |= 1  # the flag of a password
+        (tmp_path / "locked").write_bytes(changed)
+        with pytest.raises(BackupError, match="encrypted"):
+            restore_backup(sqlite.engine, tmp_path / "locked", replace=True)
+
+
 def test_bytes_that_change_on_disk_are_noticed(sqlite: Store, tmp_path: Path) -> None:
     """Wherever one bit of a backup is turned over, or its end is missing, it is refused or says the same."""
     fill(sqlite, 1)

@@ -147,3 +147,17 @@ def test_a_page_of_a_roster_is_read_alone(store: Store) -> None:
         everybody[start : start + 10] for start in (0, 10, 20)
     ]
     assert store.roster.count(where) == (26, 1)
+
+
+def test_undoing_an_import_keeps_who_practised_before_their_name_was_released(store: Store) -> None:
+    """Released names are unclaimed, but what their students did stays; Lou never came."""
+    where = course(store)
+    store.roster.add_students(where, [("Kim", None), ("Lou", None)])
+    kim, _ = store.roster.students(where)
+    store.roster.claim_name(kim, store.add_visitor().id)
+    store.roster.keep_practice_record(kim, "a record")
+    store.roster.release_student(kim)
+    newest = store.roster.last_import(where)
+    assert newest
+    assert store.roster.undo_import(where, newest.key) == (1, 1)
+    assert store.roster.practice_records(where) == {kim.id: "a record"}

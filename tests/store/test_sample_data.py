@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -15,10 +15,13 @@ from tests.helpers.stored_class import CONTENT, HALF, LLAMA, course
 
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_work_is_stored_with_the_times_it_was_made_at(store: Store, *, anonymous: bool) -> None:
-    """The draft is that of the last attempt; an exit ticket has no name where the activity promises that."""
+    """The draft is that of the last attempt; an exit ticket has no name where the activity promises that.
+
+    Its day is that of the course: in Berlin, it is tomorrow at half past eleven at night in UTC.
+    """
     where = course(store)
     activity = store.activities.add(where, Plan("Week 3", policies=Policies(ticket_anonymous=anonymous)), CONTENT)
-    arrived = store.now().replace(microsecond=0) - timedelta(days=1)
+    arrived = datetime(2026, 1, 15, 23, 30, tzinfo=UTC)
     attempts = [
         SimulatedAttempt(1, LLAMA, {"queries.rows": text}, HALF, arrived + timedelta(minutes=minutes), handed_in)
         for text, minutes, handed_in in (("1", 5, False), ("2", 9, True))
@@ -36,7 +39,7 @@ def test_work_is_stored_with_the_times_it_was_made_at(store: Store, *, anonymous
     drafts = {draft.student_id: draft.answers for draft in store.classwork.drafts_of_activity(activity.id)}
     assert drafts == {ids["Kim"]: {"queries.rows": "2"}, ids["Lou"]: {"queries.rows": "3"}}
     [answer] = store.exit_tickets.answers(activity.id)
-    assert (answer.text, answer.day) == ("Why?", arrived.date())
+    assert (answer.text, answer.day) == ("Why?", date(2026, 1, 16))
     assert answer.student_id == (None if anonymous else ids["Kim"])
 
 

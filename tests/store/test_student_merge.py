@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -135,6 +136,39 @@ def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, c
     assert store.student_merge.merge(kim, lee)
     assert [save_edit(kim, "1", Edit("phone", 3)), save_edit(kim, "0", Edit("laptop", 1))] == ["2", "2"]
     assert [save_edit(kim, "5", Edit("phone", 4)), save_edit(kim, "6", Edit("laptop", 2))] == ["5", "6"]
+
+
+def test_a_save_during_a_merge_is_refused_or_kept(
+    store: Store, course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was acknowledged is lost: here it waits, and finds that its student is gone."""
+    activity = activity_in(store, course)
+    kim, lou = (enrol_student(store, course, name)[0] for name in ("Kim", "Lou"))
+    save(store, key(kim, activity), {"queries.rows": "1"})
+    save(store, key(lou, activity), {"queries.columns": "2"})
+    refused = list[Exception]()
+
+    def save_late() -> None:
+        try:
+            save(store, key(lou, activity), {"queries.columns": "99"})
+        except sa.exc.IntegrityError as error:
+            refused.append(error)
+
+    late = Thread(target=save_late)
+
+    def combine_slowly(ours: Any, theirs: Any) -> Any:
+        late.start()
+        late.join(0.3)
+        return combine(ours, theirs)
+
+    combine = merging._COMBINED[drafts]
+    monkeypatch.setitem(merging._COMBINED, drafts, combine_slowly)
+    assert store.student_merge.merge(kim, lou)
+    late.join()
+    assert len(refused) == 1
+    merged = store.classwork.draft(key(kim, activity))
+    assert merged
+    assert merged.answers == {"queries.rows": "1", "queries.columns": "2"}
 
 
 def test_every_table_that_belongs_to_students_is_merged() -> None:

@@ -120,6 +120,7 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
     """Make an archived course editable again, record it in the audit log, and go to it."""
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_RESTORED, access.course):
         store.courses.archive(access.course, archived=False)
+        store.activities.note_restored(access.course)
     return RedirectResponse(url_for("show_course", course_id=access.course.id, done="restored"), 303)
 
 

@@ -78,7 +78,9 @@ def test_an_archived_course_is_read_and_not_changed(taught: Taught, clock: Clock
         assert browser.post(f"{sheet}/hand-in", data={"queries.rows": "2"}).status_code == 409
         assert browser.get(sheet).status_code == 200
         assert browser.get(f"/join/{taught.activity.join_code}").status_code == 404
+        taught.school.store.activities.note_auto_submitted(taught.activity)
         assert ada.post(f"{course}/bring-back").status_code == 303
+        assert taught.school.reload(taught.activity).answers_shown_at == clock.now  # what is done from now on is late
         taught.school.store.activities.set_extra_time(taught.school.reload(taught.activity), max_.id, 0)
         assert browser.post(f"{sheet}/save", data={"queries.rows": "2"}).status_code == 409
         assert ada.post(f"{activity}/open").status_code == 303
