@@ -58,8 +58,11 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
     """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box.
 
-    The error names `line_number` and the answer. `answers` must not be blank.
+    The error names `line_number` and the answer. `answers` must not be blank; those that are too long are left to
+    `mark_line`, which refuses them.
     """
+    if len(answers) > MAX_PAPER_LINE_LENGTH:
+        return
     first = _split_answers(variant, answers)[0]
     mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
@@ -129,7 +132,7 @@ def _split_answers(variant: Variant, answers: str) -> list[str]:
     while left:
         offered = _offered(variant, variant.blanks[len(split)]) if len(split) < len(variant.blanks) else {}
         printed = max((text for text in offered if f"{left} ".startswith(f"{text} ")), key=len, default="")
-        found = printed or _ANSWER.findall(left)[0]
+        found = printed or next(_ANSWER.finditer(left))[0]
         split.append(offered.get(found.strip('"'), found))
         left = left[len(found) :].lstrip()
     return split
