@@ -60,6 +60,14 @@ def test_a_line_of_thousands_of_answers_is_refused_at_once(library: Library) -> 
     assert processor_time_s(mark) < 1
 
 
+def test_a_line_without_a_name_may_begin_with_an_answer_in_quotes(library: Library) -> None:
+    """As any other answer with spaces; what is in the quotes decides whether the line begins with an answer."""
+    [paper] = mark_lines(library.variant("letters-llama-7b"), '"2 * T" 4')
+    assert paper.texts[:2] == ("2 * T", "4")
+    with pytest.raises(AnswersError, match="Noor"):
+        mark_lines(library.variant("letters-llama-7b"), '"Noor Ali" 4')
+
+
 def test_blanks_are_typed_row_by_row(library: Library) -> None:
     """One entry for each blank, with the row's letter."""
     order = blank_order(library.variant("llama-7b"))
