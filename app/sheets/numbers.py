@@ -94,8 +94,9 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
     """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text.
 
     It is half of the last digit that was written, not counting zeros at the end of a whole number, and at most half of
-    the third, rounded down: 13.5 GB is right for 13,476,831,232 bytes, and so is 13.48 GB, while 13 GB means 13.0 GB.
-    Only bytes and operations have prefixes, and so can be rounded like this.
+    the third from the first that isn't 0, rounded down: 13.5 GB is right for 13,476,831,232 bytes, and so is 13.48 GB,
+    while 13 GB means 13.0 GB. 0 GB means no bytes. Only bytes and operations have prefixes, and so can be rounded like
+    this.
     """
     if box not in ("bytes", "operations") or text.isdigit():
         return 0
@@ -105,7 +106,9 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
     whole, _, decimals = re.sub("[^0-9.]", "", rounded[1]).lstrip("0").partition(".")
     zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
     last_digit = Fraction(10) ** (zeros - len(decimals))
-    third_digit = Fraction(10) ** (len(whole) - ROUNDED_DIGITS)
+    if not (significant := (whole + decimals).lstrip("0")):
+        return 0
+    third_digit = Fraction(10) ** (len(significant) - len(decimals) - ROUNDED_DIGITS)
     return int(min(last_digit, third_digit) * PREFIXES[rounded[2]] / 2)
 
 
