@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import count
 from types import MappingProxyType
 from typing import Literal
 
@@ -150,8 +151,15 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     if factor != 1:
         value = Fraction(round(value))  # 12.55 GiB are no whole number of bytes
     if value.denominator != 1:
-        raise CannotReadError("not-whole", f"{float(value):,.2f}")
+        raise CannotReadError("not-whole", _in_decimals(value))
     return check_least(int(value), box)
+
+
+def _in_decimals(value: Fraction) -> str:
+    """A number that isn't whole, with two decimals, or as many more as it takes not to look whole: 33.33, 0.001."""
+    places = next(number for number in count(2) if round(value, number).denominator != 1)
+    whole, rest = divmod(round(abs(value) * 10**places), 10**places)
+    return f"{'-' if value < 0 else ''}{whole:,}.{rest:0{places}}"
 
 
 def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
