@@ -54,7 +54,7 @@ class BugCase:
     `wrong_line` is 0 if nothing is wrong, and `raises_at` if nothing is raised; then `error`, the exception's name, and
     `message` are "". `clash` are the two sizes of the message, None if it has none. `reasons` are keys of
     sentences, the right one first. A silent bug has a witness, a loud one none; where nothing is wrong there is
-    neither, and no repair. `shapes_right` says that every shape is what it should be, up to the line that raises.
+    neither, and no repair.
     """
 
     bug: Bug
@@ -71,22 +71,8 @@ class BugCase:
     witness: Witness | None
     repair: RepairForm | None
     reasons: tuple[str, ...]
-    shapes_right: bool
-    right_lines: tuple[str, ...] = field(repr=False)
     _output_shape: tuple[int, ...] = field(repr=False)
     _architecture: Architecture = field(repr=False)
-
-    @property
-    def difficulty(self) -> int:
-        """How far the symptom is from the wrong line, from 0 to 4.
-
-        0: the wrong line raises; 1: one of the next two lines does; 2: a later line does. 3: nothing is raised but some
-        shape is wrong; 4: nothing is raised and every shape is right, as also in a program with nothing wrong.
-        """
-        if not self.raises_at:
-            return 4 if self.shapes_right else 3
-        apart = self.raises_at - self.wrong_line
-        return 0 if apart == 0 else 1 if apart <= 2 else 2
 
     def repair_works(self, filled: Sequence[str | Expression | int]) -> bool:
         """Whether the program computes the right output with the wrong line's blanks filled in like this, in order.
@@ -276,11 +262,6 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
         witness=_witness(program, architecture, sizes, lines) if wrong_line and not error else None,
         repair=_repair(bug, architecture) if wrong_line else None,
         reasons=_reasons(bug, keys),
-        shapes_right=all(
-            [tensor.shape for tensor in made.values()] == [tensor.shape for tensor in expected.values()]
-            for made, expected in zip(result.made, right.made, strict=False)
-        ),
-        right_lines=right_lines,
         _output_shape=_last_shape(right),
         _architecture=architecture,
     )

@@ -58,10 +58,13 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
     """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box.
 
-    The error names `line_number` and the answer. `answers` must not be blank.
+    The answer is read without double quotes around it. The error names `line_number` and the answer. `answers` must not
+    be blank; those that are too long are left to `mark_line`, which refuses them.
     """
+    if len(answers) > MAX_PAPER_LINE_LENGTH:
+        return
     first = _split_answers(variant, answers)[0]
-    mark = grade(variant, {variant.box(variant.blanks[0]): first[:MAX_BOX_TEXT]}).marks[variant.blanks[0]]
+    mark = grade(variant, {variant.box(variant.blanks[0]): _unquoted(first)}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
         problem = _(
             "Line {number} begins with “{word}”, which can’t be read as an answer. If it is a name, put a colon after "
@@ -106,7 +109,7 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
         problem = _("Line {number} is too long: write the answers of one student on each line.")
         raise AnswersError(problem.format(number=line_number))
     answered = _split_answers(variant, answers)
-    texts = tuple("" if text in EMPTY_ANSWERS else text.strip('"')[:MAX_BOX_TEXT] for text in answered)
+    texts = tuple("" if text in EMPTY_ANSWERS else _unquoted(text) for text in answered)
     if len(texts) > len(variant.blanks):
         problem = _(
             "Line {number} has {answers} answers, but the sheet has {boxes} boxes: "
@@ -116,6 +119,11 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
     by_blank = dict(zip(variant.blanks_by_name, texts, strict=False))
     return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank), len(texts))
+
+
+def _unquoted(answer: str) -> str:
+    """An answer as a box would have it: without the double quotes around it, cut to MAX_BOX_TEXT characters."""
+    return answer.strip('"')[:MAX_BOX_TEXT]
 
 
 def _split_answers(variant: Variant, answers: str) -> list[str]:
@@ -129,7 +137,7 @@ def _split_answers(variant: Variant, answers: str) -> list[str]:
     while left:
         offered = _offered(variant, variant.blanks[len(split)]) if len(split) < len(variant.blanks) else {}
         printed = max((text for text in offered if f"{left} ".startswith(f"{text} ")), key=len, default="")
-        found = printed or _ANSWER.findall(left)[0]
+        found = printed or next(_ANSWER.finditer(left))[0]
         split.append(offered.get(found.strip('"'), found))
         left = left[len(found) :].lstrip()
     return split

@@ -8,6 +8,7 @@ reads the settings of a file; `Ticket.settings` gives them back.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -91,7 +92,7 @@ class TicketQuestion(BaseModel):
     @classmethod
     def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
         """The options as they are; refused are first an option that is there twice, then more than MAX_OPTIONS."""
-        if twice := next((option for option in options if options.count(option) > 1), ""):
+        if twice := next((option for option, times in Counter(options).items() if times > 1), ""):
             raise refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:
             raise refused(_("A question has at most {most} options.").format(most=MAX_OPTIONS))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import count
 from types import MappingProxyType
 from typing import Literal
 
@@ -94,8 +95,9 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
     """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text.
 
     It is half of the last digit that was written, not counting zeros at the end of a whole number, and at most half of
-    the third, rounded down: 13.5 GB is right for 13,476,831,232 bytes, and so is 13.48 GB, while 13 GB means 13.0 GB.
-    Only bytes and operations have prefixes, and so can be rounded like this.
+    the third from the first that isn't 0, rounded down: 13.5 GB is right for 13,476,831,232 bytes, and so is 13.48 GB,
+    while 13 GB means 13.0 GB. 0 GB means no bytes. Only bytes and operations have prefixes, and so can be rounded like
+    this.
     """
     if box not in ("bytes", "operations") or text.isdigit():
         return 0
@@ -105,7 +107,9 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
     whole, _, decimals = re.sub("[^0-9.]", "", rounded[1]).lstrip("0").partition(".")
     zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
     last_digit = Fraction(10) ** (zeros - len(decimals))
-    third_digit = Fraction(10) ** (len(whole) - ROUNDED_DIGITS)
+    if not (significant := (whole + decimals).lstrip("0")):
+        return 0
+    third_digit = Fraction(10) ** (len(significant) - len(decimals) - ROUNDED_DIGITS)
     return int(min(last_digit, third_digit) * PREFIXES[rounded[2]] / 2)
 
 
@@ -147,8 +151,15 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     if factor != 1:
         value = Fraction(round(value))  # 12.55 GiB are no whole number of bytes
     if value.denominator != 1:
-        raise CannotReadError("not-whole", f"{float(value):,.2f}")
+        raise CannotReadError("not-whole", _in_decimals(value))
     return check_least(int(value), box)
+
+
+def _in_decimals(value: Fraction) -> str:
+    """A number that isn't whole, with two decimals, or as many more as it takes not to look whole: 33.33, 0.001."""
+    places = next(number for number in count(2) if round(value, number).denominator != 1)
+    whole, rest = divmod(round(abs(value) * 10**places), 10**places)
+    return f"{'-' if value < 0 else ''}{whole:,}.{rest:0{places}}"
 
 
 def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:

@@ -113,10 +113,10 @@ def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]
 def possible_lengths(sheet: Variant) -> range:
     """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take.
 
-    Without a range they are from 12 to 199, fewer than the model can take at most, or only the sheet's number if no
-    blank depends on it. It is only the sheet's number, too, if the worksheet has a sentence, or if the model takes no
-    other number. Only multiples of the topic's step are among them, if there are any. Raises TokensError if the range
-    begins above what the model can take.
+    Without a range they are from 12 to 199, fewer than the model can take at most unless that is 1, or only the sheet's
+    number if no blank depends on it. It is only the sheet's number, too, if the worksheet has a sentence, or if the
+    model takes no other number. Only multiples of the topic's step are among them, if there are any. Raises TokensError
+    if the range begins above what the model can take.
     """
     first, last, topic = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, sheet.worksheet.topic
     longest = possible_tokens(topic, sheet.architecture, MAX_TOKENS)
@@ -125,7 +125,7 @@ def possible_lengths(sheet: Variant) -> range:
         return range(sheet.tokens, sheet.tokens + 1)
     step = TOPICS[topic].token_step(sheet.architecture)
     if first is None or last is None:
-        return _lengths_up_to(longest - 1, step)
+        return _lengths_up_to(max(1, longest - 1), step)
     if first > longest:
         problem = _("{model} takes at most {most:,} tokens, and “{title}” draws from {first:,} or more.")
         words = {"model": sheet.model.name, "most": longest, "title": sheet.worksheet.title, "first": first}

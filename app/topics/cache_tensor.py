@@ -133,15 +133,22 @@ def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:
     return GROUPED_WINDOWED_KV_CACHE if is_full else GROUPED_KV_CACHE
 
 
-def _longest_before(architecture: Architecture, _tokens: int) -> int:
-    """How many tokens can be cached so that MOST_NEW_TOKENS more fit into the positions, and into the first chunk.
-
-    It is 1 if there are none.
-    """
+def _places(architecture: Architecture, _tokens: int) -> int:
+    """How many tokens the positions and the first chunk have room for."""
     chunks = (run.chunk for run in architecture.stacks[-1].runs if run.chunk)
-    return max(1, min([architecture.max_decoder_tokens, *chunks]) - MOST_NEW_TOKENS)
+    return min([architecture.max_decoder_tokens, *chunks])
 
 
+def _longest_before(architecture: Architecture, tokens: int) -> int:
+    """How many tokens can be cached so that MOST_NEW_TOKENS more have a place; below 1 if none can."""
+    return _places(architecture, tokens) - MOST_NEW_TOKENS
+
+
+_PLACES_FOR_NEW_TOKENS = Requirement(
+    lambda architecture, tokens: _longest_before(architecture, tokens) >= 1,
+    N_("{model} has room for {number} tokens, too few for several new ones: choose a model such as LLaMA 7B."),
+    _places,
+)
 _ROOM_FOR_NEW_TOKENS = Requirement(
     lambda architecture, tokens: tokens <= _longest_before(architecture, tokens),
     N_("After {tokens} tokens, {model} has no room for several new ones: choose at most {number} tokens."),
@@ -158,7 +165,14 @@ TOPIC = Topic(
     "cache-tensor",
     "layer",
     _cache_of_model,
-    (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ATTENTION_OF_ONE_SHAPE, ONE_NUMBER_OF_VISIBLE_KEYS, _ROOM_FOR_NEW_TOKENS),
+    (
+        KV_CACHE,
+        CACHE_OF_KEYS_AND_VALUES,
+        ATTENTION_OF_ONE_SHAPE,
+        ONE_NUMBER_OF_VISIBLE_KEYS,
+        _PLACES_FOR_NEW_TOKENS,
+        _ROOM_FOR_NEW_TOKENS,
+    ),
     uses_decoder=True,
     masked=True,
     batched=True,

@@ -12,7 +12,9 @@ from app.shapes.table import Joint, OneOf, WrittenPattern
 from app.sheets.code_text import option_text
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.web.shared.request_guard import MAX_PAPER
 from tests.helpers.own_sheets import own_sheet
+from tests.helpers.processor_time import processor_time_s
 from tests.helpers.shipped import LIBRARY
 
 
@@ -45,6 +47,25 @@ def test_missing_answers_are_empty_and_surplus_ones_are_refused(library: Library
             mark_line(variant, "Kim", answers, 7)
     with pytest.raises(AnswersError, match="characters"):
         mark_line(variant, "K" * 121, "1", 1)
+
+
+def test_a_line_of_thousands_of_answers_is_refused_at_once(library: Library) -> None:
+    """As long as a form can be, and without a name: it is not taken apart before its length is looked at."""
+    variant = library.variant("llama-7b")
+
+    def mark() -> None:
+        with pytest.raises(AnswersError, match="Line 1"):
+            mark_lines(variant, "1 " * (MAX_PAPER // 2))
+
+    assert processor_time_s(mark) < 1
+
+
+def test_a_line_without_a_name_may_begin_with_an_answer_in_quotes(library: Library) -> None:
+    """As any other answer with spaces; what is in the quotes decides whether the line begins with an answer."""
+    [paper] = mark_lines(library.variant("letters-llama-7b"), '"2 * T" 4')
+    assert paper.texts[:2] == ("2 * T", "4")
+    with pytest.raises(AnswersError, match="Noor"):
+        mark_lines(library.variant("letters-llama-7b"), '"Noor Ali" 4')
 
 
 def test_blanks_are_typed_row_by_row(library: Library) -> None:

@@ -20,6 +20,7 @@ from app.sheets.exit_tickets import (
     ticket_of_settings,
 )
 from tests.helpers.own_ticket import OWN_TICKET, SETTINGS
+from tests.helpers.processor_time import processor_time_s
 
 NASTY = (
     " a ",
@@ -75,6 +76,17 @@ def changed(place: str, value: object) -> dict[str, Any]:
         target = target[part]
     target[last] = value
     return whole
+
+
+def test_a_long_list_of_options_is_refused_at_once() -> None:
+    """As many as a request can have: none is compared with all others."""
+    options = [f"{number}" for number in range(100_000)]
+
+    def make() -> None:
+        with pytest.raises(SettingError):
+            ticket_of_settings("own-1", changed("questions.1.options", options))
+
+    assert processor_time_s(make) < 5
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.sheets.numbers import MAX_ANSWER_CHARACTERS, MAX_VALUE, Unreadable, is_within, read_answer
+from app.sheets.numbers import (
+    MAX_ANSWER_CHARACTERS,
+    MAX_VALUE,
+    Unreadable,
+    is_within,
+    read_answer,
+    rounding_margin,
+)
 
 TIMES, OVER, MINUS = "*×·⋅∗xX", "/÷⁄∕", "-−–"
 SEPARATORS = [",", " ", "'", "’", "_", "\u00a0", "\u2009", "\u202f"]
@@ -178,7 +185,10 @@ def test_a_blank_box_is_empty(text: str) -> None:
         ("about 100", "letters", "about"),
         ("N", "letters", "N"),
         ("1e", "letters", "e"),
-        ("1e-3", "not-whole", "0.00"),
+        ("1e-3", "not-whole", "0.001"),
+        ("4096.0004", "not-whole", "4,096.0004"),
+        ("-2/3", "not-whole", "-0.67"),
+        (f"1/{10**47}", "not-whole", f"0.{1:047}"),
         ("1e999", "too-large", ""),
         ("1/0", "division-by-zero", ""),
         ("5/(3-3)", "division-by-zero", ""),
@@ -263,6 +273,24 @@ def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
     digits = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isdecimal()]
     assert len(digits) > 600
     assert {c: read_answer(f"1{c}") for c in digits} == {c: 10 + unicodedata.decimal(c) for c in digits}
+
+
+@pytest.mark.parametrize(
+    ("text", "margin"),
+    [
+        ("13.5 GB", 50_000_000),
+        ("13 GB", 50_000_000),
+        ("13.48 GB", 5_000_000),
+        ("0.5 GB", 500_000),
+        ("0.05 GB", 50_000),
+        ("0.00052 TB", 500_000),
+        ("0 TB", 0),
+        ("0.0 GB", 0),
+    ],
+)
+def test_a_number_with_a_prefix_is_rounded_at_its_third_digit_at_most(text: str, margin: int) -> None:
+    """Zeros before the first digit don't count, so that a share of a terabyte is as exact as its gigabytes are."""
+    assert rounding_margin(text, "bytes") == margin
 
 
 @pytest.mark.parametrize(("tolerance", "right"), [(0.009, 3000), (0.043, 5000), (0.01, 100)])

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.models.architecture import TokensError
+from app.models.read_config import read_config
 from app.sheets.codes import CODE_LETTERS, read_code
 from app.sheets.library import Library
 from app.sheets.seeds import MAX_SHEET_SEED, SeedError, confusable_misconceptions
 from app.sheets.sheet_json import variant_json
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import Model, WorksheetError
 from simulation.misconception_students import misconception_sheets, right_sheet, with_tokens_as_rows
 from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.shipped import LIBRARY
@@ -65,6 +66,19 @@ def test_numbers_that_hide_are_never_drawn(sheet: str) -> None:
         assert len(set(hidden)) == 1
     if "scores" in LIBRARY.worksheets[sheet].rows and str(drawn[0].table["scores"].columns) == "N":
         assert all(variant.tokens != variant.architecture.d_h for variant in drawn)
+
+
+@pytest.mark.parametrize(("positions", "sheet"), [(1, "llama-7b"), (2, "decode-gpt2")])
+def test_a_seed_draws_the_only_length_that_a_model_can_take(positions: int, sheet: str) -> None:
+    """One token for a model with a single position, or one before the new token for a model with two."""
+    config = (
+        '{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, '
+        f'"n_positions": {positions}}}'
+    )
+    model = Model(f"of-{positions}", "Short", "", "", read_config(config), config)
+    library = LIBRARY.with_added(models=[model])
+    assert library.seeded(sheet, 1, model.key).tokens == 1
+    assert library.max_versions(sheet, model.key) == 1
 
 
 def test_seeds_draw_every_model_that_the_worksheet_lists() -> None:

@@ -11,7 +11,7 @@ from app.models.read_config import build_architecture
 from app.sheets.library import Library
 from app.topics import requirements
 from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS
-from app.topics.registry import TOPICS
+from app.topics.registry import TOPICS, refusal
 from app.topics.requirements import KV_CACHE, NO_MASK, ONE_STACK, Requirement, TopicError, require, unmet
 from tests.helpers.every_family import architectures
 
@@ -25,16 +25,19 @@ ALL = {
     for requirement in required
 }
 
+SHORT = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, "n_positions": 10}
+
 
 @pytest.fixture
 def models(library: Library) -> tuple[Architecture, ...]:
-    """Those of every family and of the library; one with a single head, one as multi-head, one with no pairs."""
+    """Those of every family and of the library; one with a single head, as multi-head, without pairs, and short."""
     odd = {"model_type": "gpt_neox", "hidden_size": 60, "num_attention_heads": 3, "rotary_pct": 0.25}
     more = {"num_hidden_layers": 2, "vocab_size": 100, "intermediate_size": 240}
     shipped = (model.architecture for model in library.models.values())
     one_head = replace(library.model("gpt2").architecture, H=1, G=1)
     simplified = library.model("mistral-7b").architecture.as_multi_head()
-    return (*architectures(), *shipped, one_head, simplified, build_architecture({**odd, **more}, "Odd"))
+    made = (build_architecture({**odd, **more}, "Odd"), build_architecture(SHORT, "Short"))
+    return (*architectures(), *shipped, one_head, simplified, *made)
 
 
 @pytest.mark.parametrize("requirement", ALL, ids=ALL.values())
@@ -63,3 +66,9 @@ def test_the_first_requirement_that_is_not_met_is_the_reason(models: tuple[Archi
     require((ONE_STACK, KV_CACHE), gpt2, 10)
     with pytest.raises(TopicError):
         require((KV_CACHE, NO_MASK), gpt2, 10)
+
+
+@pytest.mark.parametrize(("positions", "is_possible"), [(10, False), (19, False), (20, True)])
+def test_several_new_tokens_need_positions_after_a_cached_one(positions: int, is_possible: bool) -> None:
+    """A model with fewer has no sheet about them, also with a single token in the cache."""
+    assert (refusal("cache-tensor", build_architecture({**SHORT, "n_positions": positions}), 1) is None) == is_possible
