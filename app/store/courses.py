@@ -77,7 +77,8 @@ class Courses(QueryBase):
         """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
 
         Archiving closes its open activities now: those in state "open" without a closing time, or with a later one. An
-        opening time in the future is deleted; drafts stay as they are. Restoring leaves activities closed.
+        opening time in the future is deleted; drafts stay as they are. Restoring leaves their times as they are, so
+        that extra time and late windows which are not over go on: see `Activities.note_restored`.
         """
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
@@ -146,7 +147,7 @@ class Courses(QueryBase):
         """Take a teacher off the staff of a course, and return whether that was done.
 
         False, and nothing changes, if no other teacher is an instructor of the course, even where this one is an
-        assistant, or if they are not on the staff.
+        assistant, or if they are not on the staff. Of two instructors who remove each other at once, one stays.
         """
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
