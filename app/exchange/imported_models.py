@@ -117,8 +117,8 @@ def _is_small(value: object, depth: int) -> bool:
     """Whether a field may be one that sizes are read from: any number, true, false or null, a text of at most
     MAX_KEPT_TEXT characters, a list of at most MAX_KEPT_LIST items, or an object.
 
-    A list that has an object is not, nor an object within MAX_KEPT_DEPTH others (`depth`); what an object holds isn't
-    looked at here.
+    A list with an object directly in it is not, nor an object within MAX_KEPT_DEPTH others (`depth`). What an object
+    holds, and how long the other items of a list are, isn't looked at here.
     """
     if isinstance(value, dict):
         return depth < MAX_KEPT_DEPTH

@@ -14,10 +14,10 @@ from app.topics.registry import TOPICS
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
     """Yield the areas of a box that a mask hides; nothing unless it is a square box of "weights" or a "mask".
 
-    In a causal model, these are first the keys after each query's token, the upper right triangle. If all layers have
-    the same sliding window or chunk, more is hidden: by a window that is shorter than the text, the keys too far back,
-    the lower left triangle, and in a model that is not causal those too far ahead as well; by chunks, the keys of
-    earlier chunks, a rectangle for each chunk after the first.
+    Where the topic and the model hide later tokens (`is_causal`), these are first the keys after each query's token,
+    the upper right triangle. If all layers have the same sliding window or chunk, more is hidden: by a window that is
+    shorter than the text, the keys too far back, the lower left triangle, and where later tokens are not hidden those
+    too far ahead as well; by chunks, the keys of earlier chunks, a rectangle for each chunk after the first.
     """
     if not (rows := hidden_rows(shapes, box.tensor)):
         return

@@ -87,9 +87,10 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     """The plans for the sheet's table; () if the table has nothing to draw.
 
-    Plans for tensors that the table lacks in this model are left out. Of plans for decks, those are left out from which
-    the sheet asks for nothing: neither for a result nor for the left tensor, which counts only if no other plan has it
-    as a result. Of a plan that begins with the input, only the input counts, and its results are no results here.
+    Plans for tensors that the table which it is drawn with (DRAWN_WITH, else its own) lacks in this model are left out.
+    Of plans for decks, those are left out from which the sheet asks for nothing: neither for a result nor for the left
+    tensor, which counts only if no other plan has it as a result. Of a plan that begins with the input, only the input
+    counts, and its results are no results here.
     """
     drawn, asked = DRAWN_WITH.get(variant.table.key, variant.table), set(variant.problem.rows)
     plans = tuple(p for p in FIGURE_PLANS.get(variant.table.key, ()) if drawn.by_key.keys() >= {*p.tensors})

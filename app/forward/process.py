@@ -139,11 +139,11 @@ class HeadRunner:
         """Have a child do a job as soon as one is idle, and return its result.
 
         It also waits for this machine's turn, if the runner has one. The job is done in this thread's language, on the
-        runner's device unless the options name one (None is none), and with the memory share of one child unless they
-        name another. `on_progress` is called with what the child reports on the way, and `check` again and again, while
-        waiting and during the job. Raises ForwardError, with the child's sentence, if the job is refused, RunTooLong
-        after the time limit, for which waiting doesn't count, RunnerFailed if the child fails, is lost or takes too
-        much memory, or if this runner is closed, and what `check` raises.
+        runner's device unless the options name another (None names none), and with the memory share of one child unless
+        they name another. `on_progress` is called with what the child reports on the way, and `check` again and again,
+        while waiting and during the job. Raises ForwardError, with the child's sentence, if the job is refused,
+        RunTooLong after the time limit, for which waiting doesn't count, RunnerFailed if the child fails, is lost or
+        takes too much memory, or if this runner is closed, and what `check` raises.
         """
 
         def wait() -> None:

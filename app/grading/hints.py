@@ -267,6 +267,7 @@ class HintWriter:
         """Whether a hint may give the formula of a count: it tells neither too much of the answer nor nothing at all.
 
         Too much is one size alone, and on a sheet in letters any formula of sizes alone, or with the answer in it.
+        Nothing is a formula that only names what is counted, such as "{matrix}".
         """
         names = re.findall(r"\{([\w-]+)\}", count.formula)
         sizes = [name for name in names if name in self.variant.sizes]

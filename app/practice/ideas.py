@@ -109,8 +109,8 @@ def _group_state(group: str, past: Sequence[PastSheet]) -> GroupState:
     """The state of a group none of whose misconceptions waits to be repeated.
 
     It is "new" before any sheet could show one of them; "again" if the last FAILURES_TO_LOOK_AGAIN such sheets left it
-    in doubt; "solid" if at least SHEETS_TO_SOLID such sheets were right since one was last held or left in doubt; else
-    "growing".
+    in doubt; "solid" if at least SHEETS_TO_SOLID such sheets were right in every box since one was last held, on any
+    sheet, or left in doubt; else "growing".
     """
     met = [sheet for sheet in past if sheet.meets(group)]
     last = met[-FAILURES_TO_LOOK_AGAIN:]

@@ -239,12 +239,12 @@ def _hardest_sheet(practice: Practice) -> Variant:
 
 def _sheet_coming_back(practice: Practice) -> NextSheet | None:
     """A sheet that shows the misconception that has waited longest to be repeated, with the groups of all waiting
-    misconceptions that it shows; None if none waits.
+    misconceptions that it shows.
 
-    None, too, if no sheet shows it for now. It is one of the record's level if there is one. Other open levels, from
-    the nearest lower one down and then upwards, are tried only if the last sheet was of the record's level, so that a
-    level just chosen comes at least every other time, or if a misconception has waited SHEETS_BEFORE_OTHER_LEVELS
-    sheets already.
+    None if none waits, or if no sheet tried shows that one: the next-longest is not tried in its place. It is a sheet
+    of the record's level if there is one. Other open levels, from the nearest lower one down and then upwards, are
+    tried only if the last sheet was of the record's level, so that a level just chosen comes at least every other time,
+    or if a misconception has waited SHEETS_BEFORE_OTHER_LEVELS sheets already.
     """
     waiting = practice.waiting
     if not waiting:

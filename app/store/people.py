@@ -189,7 +189,9 @@ class People(QueryBase):
             self._void_links(connection, "reset", account_links.c.email == teacher.email)
 
     def _set_password(self, connection: sa.Connection, teacher_id: int, name: str, password_hash: str) -> None:
-        """Store a teacher's password hash, and the name unless it is empty, and end all of their sessions."""
+        """Store a teacher's password hash, and the name unless it is empty, and mark all of their open sessions as
+        ended.
+        """
         values = {"password_hash": password_hash} | ({"name": name} if name else {})
         connection.execute(sa.update(teachers).where(teachers.c.id == teacher_id).values(values))
         open_sessions = (sessions.c.teacher_id == teacher_id, sessions.c.ended_at.is_(None))

@@ -60,9 +60,9 @@ def offer_of(
 
     A draft gets everything as it is now. Later, what students have stays, except the corrected worksheets whose keys
     are in `corrections`, with their present models, and the ticket if `new_ticket`. The wording is the present one for
-    a draft or if any correction is taken, else the frozen one. What the present library lacks is offered as it was
-    frozen. The offer also lists the worksheets of the activity that are defined otherwise now, taken or not, as they
-    were frozen, and says whether the ticket is.
+    a draft or if any correction is taken, else the frozen one. For drafts, too, what the present library lacks is
+    offered as it was frozen, and the offer lists the worksheets of the activity that are defined otherwise now, taken
+    or not, as they were frozen, and says whether the ticket is.
     """
     if activity is None:
         return Offer(library, tickets)

@@ -60,9 +60,8 @@ class _ProductFrames:
 
     @property
     def about(self) -> str:
-        """What the product is, in letters, the model's name and the tokens; of a slice, that there are others like it.
-
-        On a sheet in letters the number of tokens is left out.
+        """What the product is, in letters, the model's name and the number of tokens, which is left out on a sheet in
+        letters; of a slice, also how many there are.
         """
         sentence = _("{result} = {left} · {right} in {model}, with {tokens} tokens.")
         variant = self.shapes.variant

@@ -277,7 +277,7 @@ def _symbol(text: str) -> Markup:
     """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
 
     A ᵀ at the end follows as <sup>T</sup>: Kᵀ, K_1ᵀ. If the part before the first underscore has anything but letters
-    and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
+    (Greek ones, too: θ_0) and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
     """
     base, _underscore, below = text.removesuffix("ᵀ").partition("_")
     if not base.replace("'", "").isalpha():

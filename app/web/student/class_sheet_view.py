@@ -207,7 +207,8 @@ def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -
 
 
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help.
+    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help, and for a sheet
+    without figures.
 
     Sizes have names only if a check shows marks, and figures have explanations only if, besides, there is an attempt.
     Mismatches are drawn as `Rules.shows_mismatches` says.
