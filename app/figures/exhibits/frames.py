@@ -92,6 +92,11 @@ class Frame:
     drawing: FrameDrawing
     asks: str = ""
 
+    @property
+    def next_number(self) -> int:
+        """The number of the frame after it, whether there is one or not."""
+        return self.number + 1
+
 
 @dataclass(frozen=True)
 class Exhibit:
