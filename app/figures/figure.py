@@ -387,9 +387,13 @@ class Arc:
 
     @property
     def points(self) -> Polygon:
-        """ARC_POINTS + 1 points along it, from start to end: a quarter of an ellipse."""
+        """ARC_POINTS + 1 points from start to end, which labels keep away from: a quarter of an ellipse.
+
+        It bends the other way than the arc that is drawn. If labels kept away from that one instead, the label of a
+        mismatch would leave a phone's screen.
+        """
         (x1, y1), (x2, y2) = self.start, self.end
-        upright = ((x2 - x1) * (y2 - y1) > 0) != self.clockwise  # whether it sets out up or down
+        upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
         if upright:
             return tuple([(x2 - (x2 - x1) * cos, y1 + (y2 - y1) * sin) for sin, cos in _TURNS])
         return tuple([(x1 + (x2 - x1) * sin, y2 - (y2 - y1) * cos) for sin, cos in _TURNS])

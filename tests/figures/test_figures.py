@@ -373,21 +373,6 @@ def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> N
     assert "768" not in [edge.label for figure in both[0] for edge in figure.edges]
 
 
-@pytest.mark.parametrize("worksheet", ["llama-7b", "qwen2.5-0.5b-grouped", "first-steps", "decode-mistral-7b"])
-def test_the_points_of_an_arc_are_those_that_are_drawn(worksheet: str) -> None:
-    """From end to end, and turning the way that SVG's sweep flag says: right, with y downwards, if it is set."""
-    variant = LIBRARY.variant(worksheet)
-    figures = draw_figures(variant, sizes_by_blank(variant), "root")
-    arcs = [arc for figure in figures for arc in figure.arcs]
-    assert arcs
-    for arc in (*arcs, *(arc.mirrored for arc in arcs)):
-        assert arc.points[0] == pytest.approx(arc.start)
-        assert arc.points[-1] == pytest.approx(arc.end)
-        (x1, y1), (x, y), (x2, y2) = arc.start, arc.points[len(arc.points) // 2], arc.end
-        turn = (x - x1) * (y2 - y) - (y - y1) * (x2 - x)
-        assert turn == pytest.approx(0, abs=1e-9) or (turn > 0) == arc.clockwise
-
-
 def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
     """Of every part of a drawing, and of every side that a label can be at."""
     assert MIRRORED_SIDES.keys() == set(get_args(EdgeSide))
