@@ -280,7 +280,7 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
     Raises CheckpointError for a later piece, and for a piece that is missing or in no allowed folder.
     """
     if not (links := pieces_of(link)):
-        problem = _("{file} is one of several pieces: choose the first of them, which may be {most:,} at most.")
+        problem = _("{file} is one of several pieces: choose the first of them. There can be up to {most:,}.")
         raise CheckpointError(problem.format(file=link.name, most=MAX_GGUF_PIECES))
     return tuple(_allowed_path(each, allowed) for each in links)
 

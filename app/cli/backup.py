@@ -106,7 +106,8 @@ def _as_input_error(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _open_database() -> Iterator[Engine]:
-    """Open the database of the settings for a `with` block, without creating or migrating tables; then close it.
+    """Open the database of the settings for a `with` block, then close it. No tables are created or migrated, but a
+    missing SQLite file is created, empty.
 
     The data folder, and the files this process writes from now on, are readable for this user only. Raises InputError
     for bad settings and for what `report_database_errors` knows, errors inside the block included.

@@ -68,7 +68,9 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
-    """Print key, title, model key, topic and tokens of the app's worksheets: a table, with --json a list of objects."""
+    """Print key, title, model key, topic and tokens of the app's worksheets: a table without a header, with --json a
+    list of objects.
+    """
     sheets = open_library().worksheets.values()
     if parsed.json:
         keys = ("key", "title", "model", "topic", "tokens")

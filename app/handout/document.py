@@ -231,7 +231,8 @@ def _name_data(name: str) -> _NameData:
 
 
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
-    """Everything printed on the sheets of a variant, without any answer: texts, rows, figures, link, QR code.
+    """Everything printed on the sheets of a variant, without any answer: code, texts, rows, open questions, figures,
+    the link to its code, and its QR code.
 
     Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are
     those of the empty sheet, in which no length says anything; `options.figures` may leave them or the lines for labels

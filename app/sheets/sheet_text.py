@@ -442,8 +442,9 @@ def _words(problem: Problem) -> dict[str, object]:
     """What the {words} of a sentence may be: the sheet's sizes by symbol, written as "1,024", and the model's "norm".
 
     Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; and of the
-    first stack the number of "local_layers", the shortest window "W" of these, the tokens in it on either "side", and
-    their shortest "chunk". Without windows, "W" is 0 and "side" means nothing.
+    first stack the number of "local_layers", those with a window or chunks, the shortest window "W" of these, the
+    tokens it reaches on either "side" of the query, (W − 1) // 2, and their shortest "chunk". Without windows, "W" is 0
+    and "side" means nothing.
     """
     a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
     numbers = {

@@ -46,7 +46,8 @@ class DrawnAxis:
 
     @property
     def label_lines(self) -> tuple[str, ...]:
-        """What it counts on one line, '100 tokens'; a name of several words on two: '1500 encoder' and 'tokens'.
+        """What it counts on one line, '100 tokens' or '131,072 tokens'; a name of several words on two: '1500 encoder'
+        and 'tokens'.
 
         A length in letters is on a line before the name. Without a name there is only the length.
         """

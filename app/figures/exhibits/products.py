@@ -55,7 +55,8 @@ class Product:
 
 
 def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
-    """Every tensor of a table that is the product of two others, in the order of computation.
+    """Every tensor of a table that is the product of two others, in the order of computation, with which operand is
+    read transposed, as K in Q·Kᵀ.
 
     Products that are rotated or gated are left out. In a product head by head all three tensors are sliced, else those
     with more than two sides. If `tokens_are` "columns", the products are transposed, and their factors change places.

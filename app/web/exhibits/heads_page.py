@@ -192,10 +192,11 @@ def _heads_of(variant: Variant, count: int) -> LayerHeads:
 
 
 def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: bool, has_cache: bool) -> GroupChoice:
-    """The layer with `count` key/value heads: its columns of keys, the parameters of W_K and W_V together, its cache
-    size in bytes, and whether `count` is the model's default number, and that of `chosen`, the layer that is drawn.
+    """The layer with `count` key/value heads: its columns of keys, the parameters of W_K and W_V together, the bytes of
+    the KV cache of all layers, and whether `count` is the model's default number, and that of `chosen`, the layer that
+    is drawn.
 
-    The cache size is None without `has_cache`, and for the model's default number of heads unless `shows_default`.
+    The cache's size is None without `has_cache`, and for the model's default number of heads unless `shows_default`.
     """
     heads, architecture = _heads_of(variant, count), variant.architecture
     is_own = count == architecture.G

@@ -165,8 +165,9 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 def _form_texts(form: FormReader) -> EditorTexts:
     """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
 
-    Its `row`, `fact` and `models` list keys in order, each once; the rows that are in `asked` are asked, and the facts
-    that are not in `stated` are hidden. For open questions and misconceptions see `_entries`.
+    Its `row`, `fact` and `models` list keys in order, each once; each row has its own texts in fields such as
+    "name.KEY". The rows that are in `asked` are asked, and the facts that are not in `stated` are hidden. For open
+    questions and misconceptions see `_entries`.
     """
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}

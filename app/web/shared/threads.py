@@ -28,8 +28,9 @@ def in_threads(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        """The function as an `async def` that runs it in a thread of the kind and returns its result. Its signature
-        also asks FastAPI for the services, as `thread_services`, which the function does not get.
+        """The function as an `async def` that runs it in a thread of the kind and returns its result; while none is
+        free it waits, or raises a 503 with `busy`. Its signature also asks FastAPI for the services, as
+        `thread_services`, which the function does not get.
         """
         signature = inspect.signature(function)
 

@@ -120,8 +120,9 @@ def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
     """The sheet with what a form has sent: the texts of all its boxes and open questions, its edits (see `read_edits`),
-    its request id, whether the rules it promised differ from the present ones (False if it promised none), whether to
-    ask about empty boxes, and the scale of the drawing.
+    its request id (another one if the answers differ), whether the rules it promised differ from the present ones
+    (False if it promised none), whether to ask about empty boxes (only if its `empty` is "ask"), and the scale of the
+    drawing.
     """
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)
