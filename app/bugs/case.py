@@ -303,7 +303,7 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
         reason = _("With the sizes of {model}, this bug raises nothing: choose another model.")
         raise BugError(reason.format(model=architecture.name))
     if result.raised_at and not (bug.line and bug.loud):
-        reason = _("With the sizes of {model}, this bug is no silent one: choose another model.")
+        reason = _("With the sizes of {model}, this bug isn’t silent: choose another model.")
         raise BugError(reason.format(model=architecture.name))
 
 

@@ -452,7 +452,7 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
         expected = [1 / (share + (1 - share) / settings["factor"]) for share in keep]
         if all(map(functools.partial(math.isclose, rel_tol=1e-4), factors, expected)):
             return {"rope_type": "llama3", "original_max_position_embeddings": length, **settings}
-    problem = _("{file} has factors for RoPE in “{name}” that aren’t those of LLaMA 3.1.")
+    problem = _("{file} has factors for RoPE in “{name}” that aren’t LLaMA 3.1’s.")
     raise CheckpointError(problem.format(file=file_name, name=ROPE_FACTORS))
 
 

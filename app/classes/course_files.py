@@ -384,7 +384,7 @@ For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as
   written-answers.csv   one row per answer to a question that is not graded, in each attempt
   exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity
                      only once ten students have handed in, the rest once it is closed; those that came after it was
-                     opened again, only once there are five; several chosen options stand in one cell, one a line, and a
+                     opened again, only once there are five; several chosen options are in one cell, one per line, and a
                      point of a scale is a number from 1 to 5
   students.csv       the roster, and how far each student is with practice for the course
   gradebook.csv      one row per student: points on each worksheet, points of each activity as they count, and the total

@@ -36,7 +36,7 @@ BACKUP_PROBLEMS = {
 def add_to(commands: Commands) -> None:
     """Add the commands `backup FILE` and `restore FILE [--replace]`, which have no --json."""
     backup = commands.add(
-        "backup", _backup, _("Back up the whole database to one file, also while the app is running."), printable=False
+        "backup", _backup, _("Back up the whole database to one file, even while the app is running."), printable=False
     )
     restore = commands.add("restore", _restore, _("Replace everything in the database with a backup."), printable=False)
     for command in (backup, restore):

@@ -195,7 +195,7 @@ def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) ->
         problem = _("PyTorch finds no device {device} on this machine: choose another, or leave --device out.")
         raise InputError(problem.format(device=runner.device)) from None
     except (RunnerFailed, RunTooLong):
-        problem = _("PyTorch cannot be loaded: install it on this machine, or do handouts alone with --kinds handouts.")
+        problem = _("PyTorch cannot be loaded: install it on this machine, or do only handouts with --kinds handouts.")
         raise InputError(problem) from None
     device = here.device if here.device != "cuda" or ":" in runner.device else "cuda:0"
     return replace(runner, device=runner.device or device, device_name=here.name, memory_bytes=here.usable_bytes)

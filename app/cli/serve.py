@@ -190,7 +190,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     with store.engine.connect() as connection:
         is_behind = is_newer(revision_of(connection) or "")
     if is_behind:
-        print(_("A newer version of this program works with the database: update this one, too."), flush=True)
+        print(_("A newer version of this program uses this database: update this one as well."), flush=True)
     if not store.people.has_teacher():
         link = link_to(settings, store.people.add_link("setup"), host, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)

@@ -122,11 +122,10 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
             "The weights are those of the GGUF file {model}. torch can't read such a file, so this notebook contains "
             "the weights of this head as the run used them. torch and safetensors are needed."
         )
-    origin = _("The input `X` is in the notebook, too: the embeddings of the tokens after the norm of layer 0.")
+    origin = _("The notebook also contains the input `X`: the embeddings of the tokens after the norm of layer 0.")
     if head.layer:
         origin = _(
-            "The input `X` is in the notebook, too: what the layers below and the norm of layer {layer} make of the "
-            "tokens."
+            "The notebook also contains the input `X`: the tokens after the layers below and the norm of layer {layer}."
         )
     numbers = {"head": head.head, "layer": head.layer, "model": name, "count": len(head.tokens)}
     return title.format(**numbers), [weights.format(**numbers), origin.format(**numbers)]

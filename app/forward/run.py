@@ -313,6 +313,6 @@ def _too_large_error(needed: int, free: int, device: str, topic: str, usable_sha
         message = _(
             "This layer needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}"
         )
-    advice = _('Choose fewer tokens, or the device "meta" for the shapes alone.')
+    advice = _('Choose fewer tokens, or the device "meta" for only the shapes.')
     needed_text, free_text, share = f"{needed:,}", f"{free:,}", f"{usable_share:.0%}"
     return ForwardError(message.format(needed=needed_text, device=device, free=free_text, share=share, advice=advice))

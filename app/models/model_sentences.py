@@ -167,7 +167,7 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
     else:
         yield _("The LM head is a matrix of its own, separate from the token embedding.")
-    yield _("Parameters are those of {model_class} in transformers.").format(model_class=a.model_class)
+    yield _("Parameters are counted for {model_class} in transformers.").format(model_class=a.model_class)
     left_out = _("This model also has {part}. Sheets leave that out, and the model is not run in PyTorch.")
     yield from (left_out.format(part=part) for part in a.not_modelled)
 
@@ -407,7 +407,7 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
         rows, both = _("{product} ({n} rows)"), _("{first} and {second}")
         products = (rows.format(product=each, n=format_number(tables[each])) for each in tables)
         listed = reduce(lambda first, second: both.format(first=first, second=second), products)
-        yield _("The longest input is a factor of {products} alone: the position embeddings.").format(products=listed)
+        yield _("The longest input is a factor only of {products}: the position embeddings.").format(products=listed)
     elif a.C:
         sentence = _("The context length (C = {C}) is not a factor: a longer input needs no more parameters.")
         yield sentence.format(C=format_number(a.C))

@@ -192,7 +192,7 @@ def read_record(text: str) -> PracticeRecord:
     try:
         start, drawn, level, testing, in_letters, entries, passed = _RECORD_JSON.validate_json(text)
     except ValidationError:
-        raise RecordError(_("This is no record of practice: begin a new one.")) from None
+        raise RecordError(_("This isn’t a practice record: begin a new one.")) from None
     results = tuple(map(_read_result, entries[-MAX_RESULTS:]))
     return PracticeRecord(start, drawn, level, testing, in_letters, results, tuple(dict.fromkeys(passed)))
 

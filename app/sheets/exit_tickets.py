@@ -106,7 +106,7 @@ class TicketQuestion(BaseModel):
         """
         has_options = self.kind in ("choose-one", "choose-several")
         if has_options and len(self.options) < MIN_OPTIONS:
-            raise refused(_("Write at least {least} options, one a line.").format(least=MIN_OPTIONS), "options")
+            raise refused(_("Write at least {least} options, one per line.").format(least=MIN_OPTIONS), "options")
         if self.options and not has_options:
             raise refused(_("Only choose-one and choose-several have options."), "options")
         if len(self.labels) != (2 if self.kind == "scale" else 0):

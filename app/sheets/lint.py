@@ -429,7 +429,7 @@ def _reason_offered_twice(variant: Variant) -> Iterator[tuple[FindingKind, str]]
         texts = {option: option_text(variant, "why", option) for option in asked.options}
         plain = {option: text.strip(" .").casefold() for option, text in texts.items()}
         if list(plain.values()).count(plain[asked.right]) > 1:
-            message = _("The reason “{reason}” is among the wrong ones, too: word yours in another way.")
+            message = _("The reason “{reason}” is also among the wrong ones: word yours differently.")
             yield "same-reason", message.format(reason=texts[asked.right])
 
 
@@ -475,4 +475,4 @@ def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tu
         sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
     for number in re.findall(r"\d+(?:,\d{3})*", text):
         if int(number.replace(",", "")) not in sizes:
-            yield "wording", _("The text mentions {number}, which is no size of this sheet.").format(number=number)
+            yield "wording", _("The text mentions {number}, which isn’t a size on this sheet.").format(number=number)

@@ -170,7 +170,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     expect(teacher.get_by_role("main")).to_contain_text("Kim Lee")
     assert_accessible(teacher)
     teacher.goto(f"{activity}/tickets")
-    expect(teacher.get_by_role("main")).to_contain_text("2 anonymous tickets are held back")
+    expect(teacher.get_by_role("main")).to_contain_text("2 anonymous tickets are waiting")
     expect(teacher.get_by_role("main")).not_to_contain_text("Why seven of eight heads matter.")
     assert_accessible(teacher)
     store = Store(own_app.database, own_app.folder)

@@ -59,7 +59,7 @@ def test_an_own_ticket_by_keyboard_alone(browser: Browser, shared_app: Server) -
     page.keyboard.type("What next?")
     tab_to(page, page.get_by_label("Answered by").nth(1))
     page.keyboard.type("choose one")
-    tab_to(page, page.get_by_label("Options, one a line").nth(1))
+    tab_to(page, page.get_by_label("Options, one per line").nth(1))
     page.keyboard.type("KV cache")
     page.keyboard.press("Enter")
     page.keyboard.type("Masks")

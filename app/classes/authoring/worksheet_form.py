@@ -355,7 +355,7 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
     boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
     needed = (
         ("name", texts.name, _("Give it a name that a colleague would understand.")),
-        ("boxes", texts.boxes, _("Write at least one box and what stands in it, such as queries.columns = H*d.")),
+        ("boxes", texts.boxes, _("Write at least one box and its content, such as queries.columns = H*d.")),
         ("question", texts.question, _("Write a question to ask a student who seems to hold it.")),
         ("explanation", texts.explanation, _("Write the explanation that is shown with the answers.")),
     )

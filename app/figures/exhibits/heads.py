@@ -158,7 +158,7 @@ class HeadsExhibit:
     def _stripes_left_out(self) -> str:
         """A sentence, after a space, about query heads that are not drawn; "" if all are."""
         shown = sum(head is not None for head in Cards(self.heads, self.letters).shown("queries"))
-        return _drawn(_("Of the {count} query heads, {shown} are drawn."), shown, self.heads.count("queries"))
+        return _drawn(_("{shown} of the {count} query heads are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
         """Sentences that say how many key cards, and how many query cards of a group, are drawn, each after a space.
@@ -167,7 +167,7 @@ class HeadsExhibit:
         """
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
-        keys = _drawn(_("Of the {count} key cards, {shown} are drawn."), drawn, count)
+        keys = _drawn(_("{shown} of the {count} key cards are drawn."), drawn, count)
         group = _("Shown: {shown} of the {count} query cards of a group.")
         return keys + _drawn(group, fanned, self.heads.shared_by)
 

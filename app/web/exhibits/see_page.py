@@ -83,7 +83,7 @@ def _token(library: Library) -> ExhibitLine:
     sheet = worksheet_of_topic(library, DECODE_TOPIC)
     assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
     exhibit = token_exhibit(library.variant(sheet.key))
-    about = _("Each new token adds a row to the KV cache. Line by line, the scores build the causal triangle.")
+    about = _("Each new token adds a row to the KV cache. The scores grow into the causal triangle, one row at a time.")
     return _line(exhibit, "show_token", about, exhibit.frames[len(exhibit.frames) // 2].key)
 
 

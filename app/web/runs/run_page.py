@@ -452,7 +452,7 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
     if variant.worksheet.tokens_are == "columns":
         yield _(
             "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
-            "is compared with the dimension it stands for."
+            "is compared with the dimension it means."
         )
     if variant.worksheet.sentence:
         yield _(

@@ -275,7 +275,7 @@ async def _database_error(request: Request, error: Exception) -> Response:
         log.error("%s (%s)", failure.value, type(error).__name__)  # not the error's text, which has people's data
     count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):
-        sentence = _("The server can’t save anything right now. Keep this page open, and tell whoever runs the server.")
+        sentence = _("The server can’t save anything right now. Keep this page open and tell the server’s operator.")
         return _error_response(request, 503, sentence, {"Retry-After": "30"})
     sentence = _("The database isn’t responding right now. Nothing you typed is lost: try again in a moment.")
     return _error_response(request, 503, sentence, {"Retry-After": "2"})

@@ -27,5 +27,5 @@ def why_it_waits(services: Services, job: Job) -> str:
         return ""
     return _(
         "No runner is running: the part of this server that runs heads and makes handouts is down. Yours starts by "
-        "itself if it is back within a minute; otherwise tell whoever looks after the server."
+        "itself if it is back within a minute; otherwise tell the server’s operator."
     )

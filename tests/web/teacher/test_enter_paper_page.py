@@ -43,7 +43,7 @@ class PaperClassroom(Classroom):
         return response.text
 
     def store_ticked(self, shown: str, status: int = 200, *, all_lines: bool = False, **changes: str) -> Page:
-        """Press "Store the ticked lines" on a page; `all_lines` ticks each of them first."""
+        """Press "Save the ticked lines" on a page; `all_lines` ticks each of them first."""
         values: dict[str, Any] = {**SentForm(shown).values, **changes, "do": "store"}
         if all_lines:
             values["line"] = tokens(Page(shown))
