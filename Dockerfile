@@ -4,20 +4,18 @@
 ARG LIBRARIES=all
 
 FROM python:3.13-slim AS pages
+# container: its own addresses aren't shown to people (app/addresses.py)
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
-    ATTENTION_SHAPES_HOST=0.0.0.0 ATTENTION_SHAPES_PORT=8000 ATTENTION_SHAPES_DATA_DIR=/data
+    ATTENTION_SHAPES_HOST=0.0.0.0 ATTENTION_SHAPES_PORT=8000 ATTENTION_SHAPES_DATA_DIR=/data container=docker
 WORKDIR /srv
-COPY requirements.lock ./
-RUN pip install --require-hashes --no-deps -r requirements.lock
+COPY requirements requirements
+RUN pip install --require-hashes --only-binary :all: -r requirements/pages.txt
 
 FROM pages AS all
-COPY requirements-runner.lock requirements-torch.lock ./
-# torch without CUDA, which would be gigabytes, by its version. For a server with a GPU, --build-arg TORCH_INDEX= takes
-# PyPI's build with CUDA, by its hash.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-RUN pip install --require-hashes --no-deps -r requirements-runner.lock && \
-    if [ -n "$TORCH_INDEX" ]; then pip install --no-deps --index-url "$TORCH_INDEX" "$(grep -o '^torch==[0-9.]*' requirements-torch.lock)"; \
-    else pip install --require-hashes --no-deps -r requirements-torch.lock; fi
+# For a server with an NVIDIA GPU, --build-arg TORCH=cuda takes the build with CUDA, which is gigabytes.
+ARG TORCH=cpu
+RUN pip install --require-hashes --only-binary :all: -r requirements/runner.txt && \
+    pip install --require-hashes --only-binary :all: --no-deps -r requirements/torch-$TORCH.txt
 
 FROM ${LIBRARIES}
 COPY pyproject.toml README.md ./

@@ -1,9 +1,8 @@
-"""The Chromium that browser tests and screenshots use: an installed one, or one that playwright can fetch."""
+"""The Chromium that browser tests and screenshots use: an installed one, or playwright's own."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,31 +20,21 @@ ARGUMENTS = [
 ]
 # The first is Chromium without windows, which needs a fifth of the processor time.
 INSTALLED = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NO_BROWSER = (
-    "This needs Chromium, and none was found or could be installed. Install it (on Debian: apt install "
-    "chromium-headless-shell; elsewhere: .venv/bin/playwright install chromium) and try again."
-)
-NO_DRIVER = (
-    "The program that drives the browser does not start. On Debian it needs libatomic1: apt install libatomic1, "
-    "and try again."
-)
+NO_BROWSER = "No Chromium was found, or nothing to drive it: “make browser” installs both."
 
 
 class NoBrowserError(Exception):
-    """No Chromium, or nothing to drive it; the message says what to install."""
+    """No Chromium, or nothing to drive it."""
 
 
 @contextmanager
 def running_browser(*arguments: str) -> Iterator[Browser]:
-    """Start Chromium without a window, and close it at the end; raises NoBrowserError if there is none.
-
-    These arguments are added to the usual ones.
-    """
+    """Start Chromium without a window, with these arguments besides the usual ones, and close it at the end."""
     started = sync_playwright()
     try:
         playwright = started.start()
     except Exception as error:  # nothing narrower is raised
-        raise NoBrowserError(f"{NO_DRIVER} ({error})") from error
+        raise NoBrowserError(NO_BROWSER) from error
     try:
         browser = _launch(playwright, [*ARGUMENTS, *arguments])
         yield browser
@@ -55,13 +44,8 @@ def running_browser(*arguments: str) -> Iterator[Browser]:
 
 
 def _launch(playwright: Playwright, arguments: list[str]) -> Browser:
-    """An installed browser, else playwright's own, else one that playwright can fetch now."""
     for path in filter(None, map(shutil.which, INSTALLED)):
         return playwright.chromium.launch(executable_path=path, args=arguments)
-    try:
-        return playwright.chromium.launch(args=arguments)
-    except Error:
-        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=300)
     try:
         return playwright.chromium.launch(args=arguments)
     except Error as error:
@@ -84,3 +68,11 @@ def load(page: Page, address: str) -> dict[str, int]:
     page.goto(address, wait_until="networkidle")
     session.detach()
     return sizes
+
+
+if __name__ == "__main__":  # is there one? asked by tools/test_programs.sh
+    try:
+        with running_browser():
+            pass
+    except NoBrowserError as error:
+        sys.exit(str(error))

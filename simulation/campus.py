@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -23,10 +22,6 @@ from app.secret_key import SECRET_FILE, read_or_make_secret
 from app.settings import PROJECT
 from simulation.postgres import postgres_server, temporary_database
 from simulation.server import LOOK_S, Command, Server
-
-
-class NoBalancerError(RuntimeError):
-    """Caddy is not installed."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,7 @@ def running_campus(
 ) -> Iterator[Campus]:
     """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end.
 
-    `before_runners` is Python that changes something in each runner first; `options` are those of each. Raises
-    NoBalancerError if Caddy is not installed.
+    `before_runners` is Python that changes something in each runner first; `options` are those of each.
     """
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), _free_port()
@@ -132,9 +126,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _balancer(folder: Path, port: int, web_servers: Sequence[Server]) -> Iterator[None]:
-    """Run Caddy with the project's Caddyfile at this port, in front of these web servers. Raises NoBalancerError."""
-    if not shutil.which("caddy"):
-        raise NoBalancerError
+    """Run Caddy with the project's Caddyfile at this port, in front of these web servers."""
     own = {
         "SHAPES_DOMAIN": f"http://127.0.0.1:{port}",
         "SHAPES_WEBS": " ".join(f"127.0.0.1:{server.port}" for server in web_servers),

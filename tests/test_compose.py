@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterable
 from importlib import metadata
@@ -107,14 +108,11 @@ def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
 
 
 def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
-    """Each has a limit of memory and gains no rights; all but the database have no others, and write where they must.
-
-    Nothing writes to the weights.
-    """
-    for name, service in compose["services"].items():
+    """Each has a limit of memory, no rights, and writes where it must; nothing writes to the weights."""
+    for service in compose["services"].values():
         assert "mem_limit" in service
         assert "no-new-privileges:true" in service["security_opt"]
-        assert name == "db" or (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert all(volume.endswith(":ro") for volume in service["volumes"] if "weights" in volume)
 
 
@@ -123,7 +121,7 @@ def test_compose_starts_what_the_terminal_has(compose: Any) -> None:
     services = compose["services"]
     assert services["web1"]["build"]["args"] == {"LIBRARIES": "pages"}
     assert "args" not in services["runner"]["build"]
-    assert services["runner-gpu"]["build"]["args"] == {"TORCH_INDEX": ""}
+    assert services["runner-gpu"]["build"]["args"] == {"TORCH": "cuda"}
     for name in RUNNERS:
         program, command, *options = services[name]["command"]
         assert program == "attention-shapes"
@@ -131,14 +129,13 @@ def test_compose_starts_what_the_terminal_has(compose: Any) -> None:
 
 
 def locked(name: str) -> dict[str, str]:
-    """The packages of a lock file with their versions, each of which has its hashes."""
-    lock = (PROJECT / name).read_text("utf-8")
+    """The packages of a file in requirements/ with their versions, each of which has its hashes."""
+    lock = (PROJECT / "requirements" / f"{name}.txt").read_text("utf-8")
     packages = re.findall(
-        r"^([\w.-]+(?:\[\w,]+)?)==(\S+)((?:.*\\\n)?(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", lock, re.MULTILINE
+        r"^([\w.-]+)==([^\s;]+)(.*\\\n(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", lock, re.MULTILINE
     )
-    versions = {name.lower().replace("_", "-"): version for name, version, _ in packages}
-    assert len(versions) == len(re.findall(r"^[a-zA-Z]", lock, re.MULTILINE))
-    return versions
+    assert len(packages) == len(re.findall(r"^[a-zA-Z]", lock, re.MULTILINE))
+    return {canonicalize_name(package): version for package, version, _ in packages}
 
 
 def needed_by(names: Iterable[str]) -> set[str]:
@@ -155,22 +152,42 @@ def needed_by(names: Iterable[str]) -> set[str]:
     return needed
 
 
-def test_every_package_of_the_images_is_pinned_with_its_hashes() -> None:
-    """In the versions that the tests run with; nothing that servers or runners need is missing from their files."""
-    pages, runner, torch = map(locked, ("requirements.lock", "requirements-runner.lock", "requirements-torch.lock"))
-    assert len(pages) + len(runner) + len(torch) == len(every := pages | runner | torch)
-    constraints = (PROJECT / "constraints.txt").read_text("utf-8")
-    pinned = {n.lower().replace("_", "-"): v for n, v in re.findall(r"^([\w.-]+)==(\S+)", constraints, re.MULTILINE)}
-    assert {
-        name: (version, pinned[name]) for name, version in every.items() if pinned.get(name, version) != version
-    } == {}
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
-    only_runner = {"gguf", "huggingface-hub", "safetensors", "tokenizers"}
-    direct = {canonicalize_name(Requirement(line).name): line for line in project["dependencies"]}
-    for_pages = [line for name, line in direct.items() if name not in {"torch", *only_runner}]
-    assert needed_by(for_pages) <= set(pages)
-    assert needed_by(direct.values()) <= set(every)
-    assert only_runner <= set(runner)
+def test_every_dependency_is_locked_with_its_hashes() -> None:
+    """And whatever it needs on this machine, in one version, however it is installed."""
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
+    groups = {
+        name: [line for line in lines if isinstance(line, str)]
+        for name, lines in pyproject["dependency-groups"].items()
+    }
+    pages, runner, dev, smollm2, cpu, cuda = map(
+        locked, ("pages", "runner", "dev", "smollm2", "torch-cpu", "torch-cuda")
+    )
+    assert needed_by(pyproject["project"]["dependencies"]) <= set(pages)
+    assert canonicalize_name(Requirement(groups["build"][0]).name) in pages
+    assert needed_by([*groups["runner"], *groups["torch"]]) <= {*pages, *runner, *cpu}
+    assert needed_by(groups["torch"]) <= {*runner, *cpu}
+    assert needed_by(groups["dev"]) <= {*pages, *runner, *dev}
+    assert set(groups["smollm2"]) == set(smollm2)
+    assert cpu == {"torch": f"{cuda['torch']}+cpu"}
+    versions = {(name, version) for lock in (pages, runner, dev, cuda) for name, version in lock.items()}
+    assert len(versions) == len(dict(versions))
+
+
+def test_make_and_the_image_install_the_same_and_nothing_without_a_hash() -> None:
+    """Only the app itself has no hash, and it brings nothing along."""
+    made = subprocess.run(
+        ["make", "--always-make", "--dry-run", "TORCH=cpu", "install"],
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    image = (PROJECT / "Dockerfile").read_text("utf-8").replace("$TORCH", "cpu")
+    files = list[set[str]]()
+    for commands in (re.findall(r"pip install[^&\n]*", text) for text in (made, image)):
+        assert all(
+            "--require-hashes" in command or "--no-deps --no-build-isolation -e ." in command for command in commands
+        )
+        files.append({file for command in commands for file in re.findall(r"\S+\.txt", command)})
+    assert files[0] == files[1]
+    assert len(files[0]) == 3
 
 
 def test_the_image_has_what_it_starts() -> None:
@@ -188,5 +205,5 @@ def test_the_image_has_what_it_starts() -> None:
     stages = re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE)
     assert stages == ["pages", "all"]
     assert re.findall(r"^ARG (\w+)=(.*)$", dockerfile, re.MULTILINE) == [
-        ("LIBRARIES", "all"), ("TORCH_INDEX", "https://download.pytorch.org/whl/cpu"),
+        ("LIBRARIES", "all"), ("TORCH", "cpu"),
     ]  # fmt: skip

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from app.store import Policies
 from app.store.tables import jobs, runs
-from simulation.campus import Campus, NoBalancerError, runner_command, running_campus
+from simulation.campus import Campus, runner_command, running_campus
 from simulation.class_students import ClassStudent, Timings, find_losses
 from simulation.http_client import HttpClient
 from simulation.lesson import open_lesson
@@ -49,11 +49,8 @@ def database() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def campus(database: str) -> Iterator[Campus]:
-    try:
-        with running_campus(database, before_runners=PATIENT) as running:
-            yield running
-    except NoBalancerError:
-        pytest.skip("Caddy is not installed here; .ci/run installs it")
+    with running_campus(database, before_runners=PATIENT) as running:
+        yield running
 
 
 @dataclass

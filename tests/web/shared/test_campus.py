@@ -151,8 +151,7 @@ PROXIES = {
 def proxy(kind: str, folder: Path, app: int) -> Iterator[int]:
     """A real nginx or Caddy in front of the app, set up as docs/campus.md says; its port."""
     config, command = PROXIES[kind]
-    if not shutil.which(command[0]):
-        pytest.skip(f"{kind} is not installed here; .ci/run installs it")
+    assert shutil.which(command[0]), f"{kind} is not installed: “make programs” installs it"
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     folder.mkdir()
