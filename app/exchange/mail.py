@@ -5,7 +5,6 @@ TLS certificates are checked against those that the machine trusts; SSL_CERT_FIL
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import smtplib
 import ssl
@@ -23,6 +22,7 @@ from queue import Full, Queue
 from typing import Literal, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from app.addresses import is_local
 from app.translation import N_
 from app.translation import gettext as _
 
@@ -83,20 +83,10 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
     """
     if scheme == "smtps" and not query:
         return "tls"
-    security = query.get("tls", "none" if _is_loopback(host) else "starttls")
+    security = query.get("tls", "none" if is_local(host) else "starttls")
     if scheme == "smtps" or set(query) - {"tls"} or security not in ("none", "starttls"):
         raise ValueError(_("allows ?tls=none or ?tls=starttls after smtp://host, and nothing after smtps://host"))
     return cast(Security, security)
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine: "localhost" in lower case, or an address such as 127.0.0.1 or ::1. No name is
-    looked up.
-    """
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_sender(text: str) -> Address:

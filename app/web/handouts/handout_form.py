@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from app.addresses import is_local
 from app.handout.options import MAX_HANDOUT_SEED, MAX_SHEETS, HandoutError, HandoutOptions
 from app.settings import Settings
 from app.translation import gettext as _
@@ -18,7 +19,6 @@ from app.web.shared.forms import whole_number
 MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
 MAX_TYPED_TOKENS = 10**9  # tokens; what a model can take is checked by the library
 _MORE_OPTIONS = ("course", "date", "tokens", "decoder_tokens", "seed", "back")
-_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "testserver")
 _PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value)[:MAX_FIELD_LENGTH])]
@@ -107,8 +107,7 @@ def handout_base_url(request: Request, settings: Settings) -> str:
     if settings.address:
         return settings.address
     served_at = f"{request.url.scheme}://{request.url.netloc}"
-    is_local = (request.url.hostname or "") in _LOCAL_HOSTS
-    return "" if is_local or not _PLAIN_HOST.fullmatch(served_at) else served_at
+    return "" if is_local(request.url.hostname or "") or not _PLAIN_HOST.fullmatch(served_at) else served_at
 
 
 def pdf_response(pdf: bytes, name: str) -> Response:

@@ -170,7 +170,7 @@ def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> 
 
     In the preview it is an image of its own, which a browser shows only if it says that it is SVG.
     """
-    [here] = read_pdf(client.get("/handout.pdf").content)
+    [here] = read_pdf(client.get("/handout.pdf", headers={"host": "127.0.0.1:8000"}).content)
     assert here.codes == []
     [there] = read_pdf(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
     assert len(there.codes) == 2

@@ -1,0 +1,32 @@
+"""Which addresses of this computer others can open.
+
+>>> is_local("127.0.0.1"), is_local("192.168.1.20"), is_local("shapes.example.org")
+(True, False, False)
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+
+def is_local(host: str) -> bool:
+    """Whether a host in an address means the computer that opens it. Names aren't looked up."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host.lower() == "localhost"
+    return address.is_loopback or address.is_unspecified
+
+
+def lan_addresses() -> list[str]:
+    """IPv4 addresses of this computer, one for each network that it is connected to."""
+    import psutil  # not needed by most of what imports this module
+
+    is_up = {name: state.isup for name, state in psutil.net_if_stats().items()}
+    return [
+        address.address
+        for name, addresses in psutil.net_if_addrs().items()
+        for address in addresses
+        if address.family == socket.AF_INET and is_up.get(name) and not is_local(address.address)
+    ]
