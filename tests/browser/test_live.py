@@ -99,7 +99,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     context = browser.new_context(base_url=taught.url, viewport={"width": 1920, "height": 1080})
     projector, overview = taught.sign_in(context), context.new_page()
     overview.goto(taught.path)
-    projector.goto(f"{taught.path}/present?code=large")
+    projector.goto(f"{taught.path}/present")
     expect(projector.locator(".present-join .join-code")).to_have_text(taught.activity.join_code)
     assert projector.evaluate(SMALLEST_TEXT) >= 24
     count = len(taught.store.classwork.attendance(taught.activity.id))
