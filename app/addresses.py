@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 
 
@@ -20,7 +21,9 @@ def is_local(host: str) -> bool:
 
 
 def lan_addresses() -> list[str]:
-    """IPv4 addresses of this computer, one for each network that it is connected to."""
+    """IPv4 addresses of this computer, one for each network that it is connected to; none in a container."""
+    if "container" in os.environ:  # Podman and our image set it: other computers can't open a container's own address
+        return []
     import psutil  # not needed by most of what imports this module
 
     is_up = {name: state.isup for name, state in psutil.net_if_stats().items()}

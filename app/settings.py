@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from app.translation import N_
 from app.translation import gettext as _
 
 PROJECT = Path(__file__).resolve().parent.parent
+# The command as somebody in the project's folder types it.
+PROGRAM = "attention-shapes" if shutil.which("attention-shapes") else ".venv/bin/attention-shapes"
 
 
 class Settings(BaseSettings):

@@ -12,11 +12,13 @@ import socket
 import textwrap
 import threading
 from contextlib import suppress
+from ipaddress import ip_address
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import metrics
+from app.addresses import is_local, lan_addresses
 from app.logs import LOGGING
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
@@ -60,12 +62,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _serve(_parsed: argparse.Namespace) -> None:
-    """Bind the address, open the database, print where the app is, and serve until the end.
-
-    The socket is bound before anything else is started, and metrics are served if the settings ask for them. Raises
-    InputError for bad settings, an address that cannot be bound, metrics that cannot be served, a database that cannot
-    be opened or does not fit (`_check_campus`), and several workers that end as they start.
-    """
+    """Bind the address, open the database, print where the app is, and serve until Ctrl-C or a signal."""
     settings = read_settings()
     _raise_file_limit()
     listening = _listen(settings.host, settings.port)
@@ -80,8 +77,9 @@ def _serve(_parsed: argparse.Namespace) -> None:
         listening.close()
         raise
     host, port = listening.getsockname()[:2]
-    _greet(settings, app.state.services.store, _shown_host(host), port)
-    _serve_at(listening, app, settings)
+    _greet(settings, app.state.services.store, host, port)
+    with suppress(KeyboardInterrupt):  # the greeting says to press Ctrl-C, so it is no error
+        _serve_at(listening, app, settings)
 
 
 def _check_campus(settings: Settings, store: Store) -> None:
@@ -155,22 +153,11 @@ def start_metrics(settings: Settings, folder: Path) -> None:
         raise InputError(problem.format(address=settings.metrics, reason=error.strerror or str(error))) from None
 
 
-def _shown_host(host: str) -> str:
-    """A host as it is written in a URL: "::1" as "[::1]", and "0.0.0.0" and "::" (every interface) as "localhost"."""
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
-        return "localhost"
-    return f"[{host}]" if ":" in host else host
-
-
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Print where the app is, and a line for everything that the operator should know.
-
-    That is: a mail server without a public URL, so that no mail is sent; resume codes or anonymous tickets that were
-    stored with another secret key; a clock that differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and a
-    newer version that has changed the tables. While there is no teacher with a password, every start also makes and
-    prints a one-time link that creates the first account; those of earlier starts are void then.
-    """
-    print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
+    """Print where the app is, what is wrong with its surroundings, how to sign in first, and how a class gets here."""
+    is_everywhere = ip_address(host).is_unspecified
+    here = "localhost" if is_everywhere else f"[{host}]" if ":" in host else host
+    print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{here}:{port}"), flush=True)
     if settings.smtp and not settings.address:
         advice = _("No mail will be sent until {variable} is set, such as https://shapes.example.org.")
         print(advice.format(variable=variable("address")), flush=True)
@@ -192,8 +179,16 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     if is_behind:
         print(_("A newer version of this program works with the database: update this one, too."), flush=True)
     if not store.people.has_teacher():
-        link = link_to(settings, store.people.add_link("setup"), host, port)
+        link = link_to(settings, store.people.add_link("setup"), here, port)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)
+    if settings.address:
+        return
+    if is_everywhere:
+        for address in lan_addresses():
+            print(_("Students in your network open {url}").format(url=f"http://{address}:{port}"), flush=True)
+    elif is_local(host):
+        advice = _("Students on other computers can’t open this address yet: {command}")
+        print(advice.format(command="ATTENTION_SHAPES_HOST=0.0.0.0 make serve"), flush=True)
 
 
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:

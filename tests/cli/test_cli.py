@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ import pytest
 
 from app import __version__
 from app.cli import COMMANDS_BY_MODULE, main
+from app.cli.serve import _greet
 from app.settings import PROJECT, Settings
 from tests.helpers.model_imports import SMALL_LLAMA
+from tests.helpers.school import School
 from tests.helpers.shipped import LIBRARY
 
 ENTRY = [sys.executable, "-c", "from app.cli import main; main()"]
@@ -479,7 +482,10 @@ def test_commands_that_cannot_be_understood(capsys: pytest.CaptureFixture[str], 
 
 @contextlib.contextmanager
 def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
-    """The program as it is started from a terminal, on a free port: host and port from the address it prints."""
+    """The program as it is started from a terminal, on a free port: host and port from the address it prints.
+
+    It is stopped by Ctrl-C, which is no error.
+    """
     settings = {"ATTENTION_SHAPES_PORT": "0", "ATTENTION_SHAPES_DATA_DIR": str(folder / "data"), "DATABASE_URL": ""}
     command = [sys.executable, "-X", "importtime", *ENTRY[1:], "serve"]
     with (
@@ -495,7 +501,8 @@ def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
             assert address
             yield address.group(1), int(address.group(2))
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)
+    assert process.returncode == 0
 
 
 def asked(host: str, port: int, path: str) -> tuple[int, str]:
@@ -505,6 +512,32 @@ def asked(host: str, port: int, path: str) -> tuple[int, str]:
     answer = response.status, response.read().decode()
     connection.close()
     return answer
+
+
+@pytest.mark.parametrize(
+    ("host", "settings", "last_line"),
+    [
+        ("127.0.0.1", {}, "ATTENTION_SHAPES_HOST=0.0.0.0 make serve"),
+        ("::1", {}, "ATTENTION_SHAPES_HOST=0.0.0.0 make serve"),
+        ("0.0.0.0", {}, "http://192.168.1.20:8123"),  # noqa: S104 - compared, not bound
+        ("::", {}, "http://192.168.1.20:8123"),
+        ("192.168.1.77", {}, "/links/"),
+        ("127.0.0.1", {"address": "https://shapes.example.org"}, "/links/"),
+    ],
+)
+def test_serve_ends_with_how_to_sign_in_and_how_a_class_gets_here(
+    school: School, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    host: str, settings: dict[str, Any], last_line: str,
+) -> None:  # fmt: skip
+    """Each start prints a link until there is a teacher."""
+    monkeypatch.setattr("app.cli.serve.lan_addresses", lambda: ["192.168.1.20"])
+    _greet(Settings(**settings), school.store, host, 8123)
+    greeting = capsys.readouterr().out
+    assert "/links/" in greeting
+    assert last_line in greeting.splitlines()[-1]
+    school.teacher()
+    _greet(Settings(**settings), school.store, host, 8123)
+    assert "/links/" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_measured, format_number
 from app.figures.svg import escaped, figure_svg, svg_symbol
-from app.settings import PROJECT
+from app.settings import PROGRAM, PROJECT
 from app.sheets.authoring.markdown import (
     FormulaNode,
     FormulaRoot,
@@ -95,6 +95,7 @@ def template_environment() -> Environment:
         current_page_request=current_page_request,
         slide_links=slide_links,
         exhibit_link=exhibit_link,
+        program=PROGRAM,
     )
     environment.filters.update(
         number=format_number,
