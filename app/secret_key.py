@@ -25,14 +25,19 @@ class SecretFileError(ValueError):
     """The file of the secret key does not hold SECRET_BYTES bytes. The message is its path."""
 
 
+def secret_path(folder: Path, named_file: str = "") -> Path:
+    """The file of the secret key: the named one, or SECRET_FILE in the data folder."""
+    return Path(named_file) if named_file else folder / SECRET_FILE
+
+
 def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
-    """The secret in `named_file`, or if that is "", in SECRET_FILE of the data folder.
+    """The secret in the file of `secret_path`.
 
     In the data folder, the first process to ask for it makes it, of random bytes; processes that start at the same time
     all get the same one. A `named_file` is never made: it raises OSError if it is missing, as does a file or folder
     that cannot be read or written. Raises SecretFileError, with the path, for a file that has not SECRET_BYTES bytes.
     """
-    path = Path(named_file) if named_file else folder / SECRET_FILE
+    path = secret_path(folder, named_file)
     if not named_file and not path.exists():
         _make_secret(path)
     secret = path.read_bytes()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from app.secret_key import SECRET_FILE
+from app.secret_key import secret_path
 from app.store.backup import BackupError, check_backup, restore_backup, write_backup
 from app.store.database import count_locked, open_engine
 from app.translation import N_
@@ -45,14 +45,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the database, except PASSING_TABLES, into the given file, and print how many rows of how many tables it
-    has.
-
-    Tables without rows are not counted. An existing file is replaced once the new one is complete. A second line says
-    which secret key file the resume codes in it need. Raises InputError for bad settings, for a database that has no
-    tables yet, cannot be opened or is from before the first release or a newer version, and for a file that cannot be
-    written.
-    """
+    """Write the database into the given file, and print what is in it and which secret key it needs."""
     with _open_database() as engine, _as_input_error(parsed.file):
         try:
             contents = write_backup(engine, parsed.file)
@@ -63,18 +56,13 @@ def _backup(parsed: argparse.Namespace) -> None:
     tables = sum(1 for table in contents.tables.values() if table.rows)
     done = _("Backed up {rows:,} rows of {tables} tables to {file}. It has names and answers in it: keep it safe.")
     print(done.format(rows=contents.rows, tables=tables, file=parsed.file))
+    settings = read_settings()
     key = _("Resume codes in it need {file}: keep a copy of that file in another place.")
-    print(key.format(file=read_settings().data_dir / SECRET_FILE))
+    print(key.format(file=secret_path(settings.data_dir, settings.secret_key_file)))
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Replace everything in the database with the backup, and migrate it to the tables of this version.
-
-    Prints how many rows are back, when the backup was made, in UTC, and how many resume codes and anonymous tickets
-    need another secret key, if any do. The file is checked first, and the database is left unchanged if it is bad.
-    Raises InputError for bad settings, a file that cannot be read or is no whole backup that fits, a database that
-    cannot be opened, and one with data in it without --replace.
-    """
+    """Replace everything in the database with the backup, and migrate it to the tables of this version."""
     with _as_input_error(parsed.file):
         try:
             check_backup(parsed.file)  # before a database is created
@@ -84,15 +72,16 @@ def _restore(parsed: argparse.Namespace) -> None:
             ) from None
         with _open_database() as engine:
             contents = restore_backup(engine, parsed.file, replace=parsed.replace)
-    with open_store(read_settings()) as store:
+    settings = read_settings()
+    with open_store(settings) as store:
         locked = count_locked(store.engine, store.key)
     made_at = contents.made_at[:16].replace("T", " ")
     print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))
     if locked:
         need = _(
-            "{count} resume codes or anonymous tickets need the {file} they were stored with: copy it to {folder}."
+            "{count} resume codes or anonymous tickets need the secret key they were stored with: copy it to {file}."
         )
-        print(need.format(count=locked, file=SECRET_FILE, folder=read_settings().data_dir))
+        print(need.format(count=locked, file=secret_path(settings.data_dir, settings.secret_key_file)))
 
 
 @contextmanager

@@ -101,14 +101,13 @@ class People(QueryBase):
     def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:
         """Add an account link that expires after the LINK_LIFETIME of its kind, and return its token, stored as a hash.
 
-        A new "setup" or "reset" link voids the older unused ones of its kind and e-mail address; invitations stay.
-        `email` says who may use it, `course_id` and `role` what an invitation leads to; none of it is checked here.
+        A new "reset" link voids the older unused ones of its e-mail address.
         """
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
                   "role": role, "expires_at": self.now() + LINK_LIFETIME[kind]}  # fmt: skip
         with self.transaction() as connection:
-            if kind != "invite":
+            if kind == "reset":
                 self._void_links(connection, kind, account_links.c.email == email.lower())
             connection.execute(sa.insert(account_links).values(values))
         return token
@@ -152,14 +151,13 @@ class People(QueryBase):
     ) -> Teacher | None:
         """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used.
 
-        The teacher is the one with that e-mail address in lower case; if there is none, one is added, with the name. A
-        "setup" link makes them an operator. A password hash, if given, is stored, as is the name unless it is empty:
-        then all their sessions end, and their other "reset" links and every "setup" link are void. Without one, an
-        existing teacher keeps their name. A link with a course puts them on its staff, as an assistant if it has no
-        role; whoever is an instructor there stays one. Whether the link has expired, and whether it is for this
-        address, is not checked here.
+        A new password ends the teacher's sessions and voids their "reset" links and everybody's "setup" links. Whether
+        the link has expired, and whether it is for this address, is not checked here.
         """
         with self.transaction() as connection:
+            if link.kind == "setup":  # there may be several, and only one may make the first account
+                every = sa.select(account_links.c.id).where(account_links.c.kind == "setup")
+                connection.execute(every.order_by(account_links.c.id).with_for_update())
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
             if not connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now())).rowcount:
                 return None

@@ -35,7 +35,12 @@
     }
   });
 
-  // ← and → go to the sheet before and after, C shows and hides the join code, Esc leaves; not out of a menu.
+  // The address is that of what is shown, so that a reload changes nothing.
+  document.addEventListener("htmx:after:swap", () => {
+    history.replaceState(history.state, "", document.getElementById("view").dataset.address);
+  });
+
+  // ← and → go to the sheet before and after, C shows the join code or the progress, Esc leaves; not out of a menu.
   document.addEventListener("keydown", (event) => {
     const taken = event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, details");
     if (taken || document.fullscreenElement && event.key === "Escape") return;

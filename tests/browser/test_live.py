@@ -99,7 +99,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     context = browser.new_context(base_url=taught.url, viewport={"width": 1920, "height": 1080})
     projector, overview = taught.sign_in(context), context.new_page()
     overview.goto(taught.path)
-    projector.goto(f"{taught.path}/present?code=large")
+    projector.goto(f"{taught.path}/present")
     expect(projector.locator(".present-join .join-code")).to_have_text(taught.activity.join_code)
     assert projector.evaluate(SMALLEST_TEXT) >= 24
     count = len(taught.store.classwork.attendance(taught.activity.id))
@@ -109,13 +109,20 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     taught.store.classwork.arrive(taught.activity.id, student.id)
     for text in (projector.locator(".present-count"), overview.locator("#arrived")):
         expect(text).to_contain_text(str(count + 1))
-    projector.get_by_role("link", name="Show progress").click()
+    projector.evaluate("window.opened = 1")
+    switch, board = projector.locator("#switch"), projector.locator(".board")
+    switch.focus()
+    for key in ("Enter", "c", "c"):  # without a reload, which would end the full screen
+        was_shown = board.count() > 0
+        projector.keyboard.press(key)
+        expect(board).to_have_count(0 if was_shown else 2)
+        expect(switch).to_be_focused()
+        assert projector.url.endswith("view=code" if was_shown else "view=progress")
     projector.locator("[id^=explain-]").first.click()
     projector.get_by_role("button", name="Show drawing").click()
     expect(projector.locator(".explained figure")).to_have_count(2)
     assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
     assert_accessible_in_all_looks(projector)
-    projector.evaluate("window.opened = 1")
     menu, phase = projector.locator("#close"), projector.locator(".present-state .phase")
     for is_undone in (True, False):
         menu.locator("summary").press("Enter")

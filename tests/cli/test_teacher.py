@@ -13,7 +13,7 @@ from app.settings import Settings
 from app.store import Store
 from tests.helpers.accounts import ADA, sign_in
 from tests.helpers.running_app import make_app
-from tests.helpers.school import PASSWORD, School
+from tests.helpers.school import PASSWORD
 
 
 def test_the_terminal_makes_and_removes_it(
@@ -75,19 +75,6 @@ def test_the_terminal_adds_and_resets(
         assert browser.post(found[-1], data={"password": PASSWORD}).headers["location"] == "/courses"
         assert browser.get(found[-1]).status_code == 404
         assert sign_in(TestClient(app, follow_redirects=False))[0] == 303
-
-
-def test_serve_prints_a_set_up_link_until_there_is_a_teacher(school: School) -> None:
-    """A new start voids the link before it; with a teacher there is none to print."""
-    people = school.store.people
-    first = people.add_link("setup")
-    second = people.add_link("setup")
-    assert people.find_link(first) is None
-    assert people.find_link(second)
-    assert not people.has_teacher()
-    school.teacher(ADA)
-    assert people.has_teacher()
-    assert people.find_link(second) is None
 
 
 def test_the_terminal_makes_and_removes_a_sample_course(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, Route
 
 from app.settings import PROJECT
 from app.store import Store
-from simulation.server import LOOK_S, SERVE, Server
+from simulation.server import SERVE, Server
 
 AXE = (PROJECT / "tests" / "browser" / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
 # A morph pairs elements by id: a control without one can become its neighbour, and keep what was ticked or typed.
@@ -90,14 +89,7 @@ def unreachable(target: Page | BrowserContext, addresses: str) -> Iterator[None]
 
 
 def set_up_link(server: Server) -> str:
-    """The address, without host, of a new link to make the first account.
-
-    `serve` prints one of its own at its first start, soon after its address; that would void an earlier one.
-    """
-    until = time.monotonic() + LONG_WAIT_MS / 1000
-    while "/links/" not in server.printed:
-        assert time.monotonic() < until, server.printed
-        time.sleep(LOOK_S)
+    """The address, without host, of a new link to make the first account."""
     store = Store(server.database, server.folder)
     token = store.people.add_link("setup")
     store.close()

@@ -103,6 +103,7 @@ TABLE: dict[str, Row] = {
     # Signing in.
     "GET /sign-in": (200, 200, 200, 303, 303, 303),
     "POST /sign-in": ALL_422,
+    "POST /sign-in/first-link": ALL_303,
     "POST /sign-out": (303, 303, 303, 303, 303, 303),
     "GET /password": (303, 303, 303, 200, 200, 200),
     "POST /password": (401, 401, 401, 422, 422, 422),

@@ -38,8 +38,8 @@ def test_a_link_works_once(store: Store) -> None:
 
 
 def test_links_end_by_age_and_by_a_newer_one(store: Store) -> None:
-    """A new set-up link voids the one before, and time voids any."""
-    first, second = store.people.add_link("setup"), store.people.add_link("setup")
+    """A new link to reset a password voids the one before, and time voids any."""
+    first, second = (store.people.add_link("reset", "ada@example.org") for _ in range(2))
     assert store.people.find_link(first) is None
     assert store.people.find_link(second)
     with store.engine.begin() as connection:
@@ -48,11 +48,21 @@ def test_links_end_by_age_and_by_a_newer_one(store: Store) -> None:
 
 
 def test_the_first_password_voids_every_set_up_link(store: Store) -> None:
-    """Once somebody can sign in, whoever finds the old line in a terminal cannot make an account with it."""
-    token = store.people.add_link("setup")
-    teacher(store)
+    """The link of each start works until then, and of two that are followed at once, one makes the account."""
+    links = [store.people.find_link(store.people.add_link("setup")) for _ in range(3)]
+    made = list[Teacher | None]()
+
+    def follow(n: int) -> None:
+        link = links[n]
+        assert link
+        made.append(store.people.follow_link(link, f"t{n}@example.org", "T", "hash"))
+
+    assert not store.people.has_teacher()
+    assert all_at_once(2, follow) == []
+    assert sorted(each is None for each in made) == [False, True]
     assert store.people.has_teacher()
-    assert store.people.find_link(token) is None
+    follow(2)
+    assert made[-1] is None
 
 
 def test_whoever_makes_the_first_account_is_an_operator(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,6 +24,7 @@ from app.web.shared.templating import render
 from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,41 @@ class SignInPage:
     email: Annotated[str, Doc("The e-mail address as typed.")] = ""
     next: Annotated[str, Doc("The path on this site to go to afterwards.")] = ""
     problem: Annotated[str, Doc("The sentence that refuses the last attempt, empty before one.")] = ""
+    nobody_can: Annotated[bool, Doc("Whether there is no account yet.")] = False
+    printed: Annotated[bool, Doc("Whether a link to create the first account was just printed.")] = False
 
 
 @router.get("/sign-in")
-def show_sign_in(teacher: MaybeTeacher, next: str = "") -> Response:  # noqa: A002 - the word in the address
-    """The form; a teacher who is signed in already is redirected to `next`, which must be a path on this site."""
+def show_sign_in(
+    store: StoreDep,
+    teacher: MaybeTeacher,
+    next: str = "",  # noqa: A002 - the word in the address
+    printed: str = "",
+) -> Response:
+    """The form, or while there is no account, where the link to create one is.
+
+    A teacher who is signed in already is redirected to `next`, which must be a path on this site.
+    """
     if teacher:
         return RedirectResponse(path_on_this_site(next), 303)
-    return render("account/sign_in.html", SignInPage(next=path_on_this_site(next)))
+    page = SignInPage(next=path_on_this_site(next), nobody_can=not store.people.has_teacher(), printed=printed == "yes")
+    return render("account/sign_in.html", page)
+
+
+@router.post("/sign-in/first-link")
+def print_first_link(request: Request, services: ServicesDep) -> Response:
+    """While there is no account, print a new link to create one in the server's log, which only its operator reads."""
+    if services.store.people.has_teacher():
+        return RedirectResponse(url_for("show_sign_in"), 303)
+    network = client_network(request)
+    services.limits.check("mail", network)
+    services.limits.record_failure("mail", network)
+    # Never the host that a request names: that host would get the token.
+    host, port = request.scope.get("server") or (services.settings.host, services.settings.port)
+    served_at = services.settings.public_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    path = url_for("show_account_link", token=services.store.people.add_link("setup"))
+    log.warning("Create the first teacher’s account with this one-time link: %s", served_at + path)
+    return RedirectResponse(url_for("show_sign_in", printed="yes"), 303)
 
 
 @router.post("/sign-in")

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from app.addresses import is_local
 from app.handout.options import MAX_HANDOUT_SEED, MAX_SHEETS, HandoutError, HandoutOptions
 from app.settings import Settings
 from app.translation import gettext as _
 from app.web.shared.forms import whole_number
+from app.web.shared.urls import public_address
 
 MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
 MAX_TYPED_TOKENS = 10**9  # tokens; what a model can take is checked by the library
@@ -97,17 +97,11 @@ class HandoutForm(BaseModel):
 
 
 def handout_base_url(request: Request, settings: Settings) -> str:
-    """The address at which students reach the app, for links and QR codes on paper; "" if none would work for them.
-
-    It is the public URL in the settings, else scheme and host of this request. It is "" if practice is closed, and,
-    without a public URL, if that host is this machine alone or has characters that a host cannot have.
-    """
-    if not settings.practice:
+    """The address at which students reach the app, for links and QR codes on paper; "" if none would work for them."""
+    address = public_address(request, settings)
+    if not settings.practice or address.is_local:
         return ""
-    if settings.address:
-        return settings.address
-    served_at = f"{request.url.scheme}://{request.url.netloc}"
-    return "" if is_local(request.url.hostname or "") or not _PLAIN_HOST.fullmatch(served_at) else served_at
+    return address.url if settings.address or _PLAIN_HOST.fullmatch(address.url) else ""
 
 
 def pdf_response(pdf: bytes, name: str) -> Response:

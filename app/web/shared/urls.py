@@ -13,12 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 
+from app.addresses import is_local, lan_addresses
 from app.settings import Settings
+
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class RouteNameError(Exception):
@@ -137,12 +140,41 @@ def page_above(path: str) -> str:
     return next((each for each in above if any(pattern.match(each) for pattern in openable)), "/")
 
 
-def public_url(request: Request, settings: Settings) -> str:
-    """Where people reach the app, for links that are passed on: the address in the settings, or else this request's.
+@dataclass(frozen=True)
+class PublicAddress:
+    """Where people reach the app, for links that are passed on."""
 
-    It has no slash at the end: 'https://shapes.example.org'.
-    """
-    return settings.public_url(str(request.base_url))
+    url: str  # without a slash at the end: 'https://shapes.example.org'
+    listens: bool  # to other computers
+    in_network: str  # this computer's host and port in the local network: '192.168.1.20:8000'; "" if there is none
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this computer can open it."""
+        return is_local(urlsplit(self.url).hostname or "")
+
+    @property
+    def typed(self) -> str:
+        """What people type: '192.168.1.20:8000'."""
+        return self.url.partition("://")[2]
+
+
+def public_address(request: Request, settings: Settings) -> PublicAddress:
+    """The address in the settings, or else this request's; the one in the local network for a browser at localhost."""
+    served_at, listens = settings.public_url(str(request.base_url)), settings.host in ALL_INTERFACES
+    if settings.address or not is_local(request.url.hostname or ""):
+        return PublicAddress(served_at, listens, "")
+    client, server = request.client, request.scope.get("server")
+    # A connection to localhost from elsewhere was forwarded, as by Docker, whose own addresses are of no use to others.
+    near = lan_addresses() if client and is_local(client.host) else []
+    in_network = f"{near[0]}:{server[1]}" if near and server else ""
+    url = f"{request.url.scheme}://{in_network}" if in_network and listens else served_at
+    return PublicAddress(url, listens, in_network)
+
+
+def public_url(request: Request, settings: Settings) -> str:
+    """The URL of `public_address`."""
+    return public_address(request, settings).url
 
 
 def client_network(request: Request) -> str:

@@ -45,6 +45,7 @@ class NamePage:
     current_student: Annotated[Student | None, Doc("The student that this browser is in this course, or None.")]
     has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
     names: Annotated[tuple[str, ...], Doc("The names that nobody has taken, where the activity lists them.")]
+    suggests_names: Annotated[bool, Doc("Whether the roster has names that nobody has taken.")]
     form_secret: Annotated[str, Doc("A secret by which a form that is sent twice is known.")]
     name: Annotated[str, Doc("The name as typed or picked.")] = ""
     number: Annotated[str, Doc("The number as typed.")] = ""
@@ -284,13 +285,13 @@ def _no_such_code(typed: str) -> Response:
 
 
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
-    """The page of names with nothing typed, a new secret, and the student that the visitor is in this course, if any.
-
-    It has the names that nobody has claimed if the activity lists them.
-    """
+    """The page of names with nothing typed."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
-    names = store.roster.unclaimed_names(course) if activity.policies.names_listed else ()
-    return NamePage(activity, course, enrolled, _has_closed(store, activity), names, FormSecret.new().secret)
+    listed = activity.policies.names_listed
+    unclaimed = store.roster.unclaimed_names(course, limit=None if listed else 1)
+    names = unclaimed if listed else ()
+    has_closed = _has_closed(store, activity)
+    return NamePage(activity, course, enrolled, has_closed, names, bool(unclaimed), FormSecret.new().secret)
 
 
 def _has_closed(store: Store, activity: Activity) -> bool:

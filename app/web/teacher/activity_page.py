@@ -18,14 +18,14 @@ from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
 from app.classes.student_sheet import worksheet_titles
 from app.sheets.code_text import gives_line_away
-from app.store import Activity, AuditAction, Course, Phase, Student
+from app.store import AuditAction, Course, Phase, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
-from app.web.shared.urls import public_url, url_for
+from app.web.shared.urls import PublicAddress, public_address, url_for
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,7 +36,7 @@ class ActivityPage:
 
     access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open or closed now.")]
-    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
+    address: Annotated[PublicAddress, Doc("Where students reach the app.")]
     sheets: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
     telling: Annotated[tuple[str, ...], Doc("Those of them whose repair tells, before any marks, which line is wrong.")]
     arrived: Annotated[int, Doc("How many students have come in.")]
@@ -84,7 +84,7 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
     return ActivityPage(
         access,
         access.phase,
-        _join_link(request, services, activity),
+        public_address(request, services.settings),
         worksheet_titles(activity.content),
         tuple(item.title for item in telling),
         len(store.classwork.attendance(activity.id)),
@@ -156,11 +156,10 @@ def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Resp
 
 
 def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: FormReader, done: str = "") -> Response:
-    """Redirect to the presenter view if the form's `back` is "present", without `done`; else to the overview with
-    `done`.
-    """
-    if form.raw("back") == "present":
-        return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id), 303)
+    """Redirect to the presenter view if the form's `back` is one of its views, else to the overview with `done`."""
+    view = form.raw("back")
+    if view in ("code", "progress"):
+        return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id, view=view), 303)
     query = {"done": done} if done else {}
     return RedirectResponse(url_for("show_activity", activity_id=access.activity.id, **query), 303)
 
@@ -188,15 +187,11 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the activity's join address as SVG, black on white, with error correction level M and a border of
-    2 modules. It is there in every phase, for drafts too.
-    """
-    svg = io.BytesIO()
-    code = segno.make(_join_link(request, services, access.activity), error="m", micro=False)
+    """The QR code of the activity's join address; 404 for an address that students' phones could not open."""
+    address = public_address(request, services.settings)
+    if address.is_local:
+        raise HTTPException(404)
+    svg, path = io.BytesIO(), url_for("show_name_form", code=access.activity.join_code)
+    code = segno.make(address.url + path, error="m", micro=False)
     code.save(svg, kind="svg", border=2, dark="#000", light="#fff", omitsize=True)
     return Response(svg.getvalue(), media_type="image/svg+xml")
-
-
-def _join_link(request: Request, services: Services, activity: Activity) -> str:
-    """The full address at which students join, such as 'https://shapes.example.org/join/KQTWXM'."""
-    return public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code)

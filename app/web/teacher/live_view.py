@@ -20,7 +20,7 @@ from app.translation import gettext as _
 from app.web.shared.forms import FormReader
 from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
-from app.web.shared.urls import public_url, url_for
+from app.web.shared.urls import PublicAddress, public_address
 
 # A count from before the one that a page has shown comes from another process; this is more than the greatest age of a
 # snapshot that is shown.
@@ -54,7 +54,7 @@ class ClassPage:
 
     access: Annotated[ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
     phase: Annotated[Phase, Doc("Whether it is a draft, waiting, open, closing or closed now.")]
-    join_link: Annotated[str, Doc("The address that the QR code holds and that people may type.")]
+    address: Annotated[PublicAddress, Doc("Where students reach the app.")]
     titles: Annotated[tuple[str, ...], Doc("The titles of its worksheets, in order.")]
     number: Annotated[int, Doc("The number of the sheet that is shown, from 1; 0 where there is none.")]
     snapshot: Annotated[LiveSnapshot, Doc("The class at this moment.")]
@@ -78,7 +78,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     return ClassPage(
         access=access,
         phase=phase,
-        join_link=public_url(request, services.settings) + url_for("show_name_form", code=activity.join_code),
+        address=public_address(request, services.settings),
         titles=worksheet_titles(activity.content),
         number=number,
         snapshot=snapshot,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -20,10 +21,39 @@ from app.web.shared import passwords
 from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE
 from app.web.shared.rate_limits import BUCKETS
 from tests.helpers.accounts import ADA, sign_in
+from tests.helpers.html_page import Page
 from tests.helpers.school import PASSWORD, School
 from tests.helpers.sent_form import SentForm
 
 # The first account
+
+
+def test_the_way_to_the_first_account_leads_through_the_log(
+    browser: TestClient, school: School, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A button prints a new link there, for this server whatever host was asked; once used, the page is a form."""
+    assert Page(browser.get("/sign-in").text).find("input", name="password") == []
+
+    def printed() -> list[str]:
+        asked = browser.post("/sign-in/first-link", headers={"Host": "evil.example"}, follow_redirects=False)
+        assert asked.status_code == 303
+        assert "/links/" not in asked.text + browser.get(asked.headers["location"]).text
+        return re.findall(r"http://testserver:80(/links/[\w-]+)", caplog.text)
+
+    assert len(printed()) == 1
+    first, second = printed()
+    form = {"email": ADA, "name": "Ada", "password": PASSWORD}
+    assert browser.post(first, data=form).status_code == 303
+    assert browser.get(second).status_code == 404
+    browser.cookies.clear()
+    assert Page(browser.get("/sign-in").text).find("input", name="password") != []
+    assert len(printed()) == 2
+
+
+def test_first_links_are_not_printed_without_end(browser: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    asked = [browser.post("/sign-in/first-link").status_code for _ in range(int(BUCKETS["mail"].size) + 1)]
+    assert asked == [303] * (len(asked) - 1) + [429]
+    assert caplog.text.count("/links/") == len(asked) - 1
 
 
 # Signing in

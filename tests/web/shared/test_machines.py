@@ -122,7 +122,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
     for page_of in ("present", "live") * 2:
         assert Page(ada.get(f"{activity}/{page_of}").text).find("section", class_="explained")
     for action in ("close", "undo-close", "close"):
-        sent(ada, f"{activity}/{action}", {"back": "present"})
+        sent(ada, f"{activity}/{action}", {"back": "progress"})
         clock.pass_seconds(5)
     clock.pass_minutes(1)
 

@@ -12,7 +12,8 @@ from fastapi import Request
 from starlette.routing import Route
 
 from app.settings import PROJECT, Settings
-from app.web.shared.urls import RouteNameError, client_network, register_routes, url_for
+from app.web.shared import urls
+from app.web.shared.urls import ALL_INTERFACES, RouteNameError, client_network, public_address, register_routes, url_for
 from app.web.shared.urls import _routes as known_routes
 from tests.helpers.running_app import make_app
 
@@ -99,3 +100,34 @@ def test_every_name_that_is_linked_to_exists(path: Path) -> None:
 def test_the_network_of_a_client(host: str, network: str) -> None:
     """One IPv4 address, or the /64 network of an IPv6 address."""
     assert client_network(Request({"type": "http", "client": (host, 50000)})) == network
+
+
+@pytest.mark.parametrize(
+    ("host", "listens_at", "client", "set_to", "url", "is_local"),
+    [
+        ("192.0.2.2:8000", ALL_INTERFACES[0], "192.0.2.7", "", "http://192.0.2.2:8000", False),
+        (
+            "localhost:9000",
+            ALL_INTERFACES[0],
+            "127.0.0.1",
+            "",
+            "http://192.0.2.2:8000",
+            False,
+        ),  # 9000 is forwarded by ssh
+        ("[::1]:8000", ALL_INTERFACES[1], "::1", "", "http://192.0.2.2:8000", False),
+        ("127.0.0.1:8000", "127.0.0.1", "127.0.0.1", "", "http://127.0.0.1:8000", True),
+        ("localhost:8000", ALL_INTERFACES[0], "172.17.0.1", "", "http://localhost:8000", True),  # forwarded by Docker
+        ("localhost:8000", ALL_INTERFACES[0], "127.0.0.1", "https://shapes.example", "https://shapes.example", False),
+    ],
+)
+def test_people_are_sent_to_an_address_that_their_computers_can_open(
+    monkeypatch: pytest.MonkeyPatch, host: str, listens_at: str, client: str, set_to: str, url: str, is_local: bool
+) -> None:
+    """Where there is none, that is known."""
+    monkeypatch.setattr(urls, "lan_addresses", lambda: ["192.0.2.2"])
+    scope = {
+        "type": "http", "scheme": "http", "path": "/", "query_string": b"", "headers": [(b"host", host.encode())],
+        "client": (client, 50_000), "server": ("127.0.0.1", 8000),
+    }  # fmt: skip
+    address = public_address(Request(scope), Settings(host=listens_at, address=set_to))
+    assert (address.url, address.is_local) == (url, is_local)

@@ -46,6 +46,22 @@ def test_whoever_has_the_code_does_not_see_the_roster(classroom: Classroom) -> N
     assert browser.get("/join/AAAAAA/names?name=kim+l").status_code == 404
 
 
+def test_classmates_are_mentioned_only_where_a_roster_has_names_to_suggest(classroom: Classroom) -> None:
+    """Without a roster, or once everybody on it has joined, no name is suggested to anybody."""
+    path = f"/join/{classroom.open().join_code}"
+
+    def mentioned() -> bool:
+        page = classroom.school.browser().get(path).text
+        assert ("classmates" in page) == ("hx-get" in Page(page).find("input", name="name")[0][0])
+        return "classmates" in page
+
+    assert not mentioned()
+    add_to_roster(classroom, "Kim Lee, 17")
+    assert mentioned()
+    assert classroom.school.browser().post(path, data={"name": "Kim Lee"}).status_code == 303
+    assert not mentioned()
+
+
 def test_names_are_not_suggested_without_end(classroom: Classroom) -> None:
     """Who would list a roster sees nothing of that course after a while; a student still joins by name."""
     add_to_roster(classroom, "Kim Lee, 17")

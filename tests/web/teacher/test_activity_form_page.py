@@ -79,7 +79,7 @@ def test_saving_a_form_from_before_leaves_a_closed_activity_closed(classroom: Cl
     """The teacher closes it in the presenter view, students see the answers, and then the title is corrected."""
     activity = classroom.open(feedback="after_close")
     form = opened_form(classroom, activity)
-    classroom.instructor.post(f"/activities/{activity.id}/close", data={"back": "present"})
+    classroom.instructor.post(f"/activities/{activity.id}/close", data={"back": "progress"})
     clock.pass_minutes(1)
     closed = classroom.school.reload(activity)
     classroom.school.services.closing.settle(closed)

@@ -46,6 +46,21 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Cloc
     assert results == f"{made.headers['location']}/results"
 
 
+@pytest.mark.parametrize("view", ["", "/live", "/present", "/present?view=progress"])
+def test_an_address_that_only_this_computer_can_open_is_not_given_to_students(classroom: Classroom, view: str) -> None:
+    """Neither as text to type nor as a QR code; what to do about it is said in its place."""
+    activity = classroom.open()
+    path, browser = f"/activities/{activity.id}", classroom.instructor
+    for host, is_local in (("localhost:8000", True), ("192.0.2.2:8000", False)):
+        headers = {"Host": host}
+        page = browser.get(path + view, headers=headers).text
+        assert activity.join_code in page
+        assert (f"{host}/join" in page) == (not is_local)
+        assert ("ATTENTION_SHAPES_HOST=0.0.0.0 make serve" in page) == (is_local and "progress" not in view)
+        assert not ("qr.svg" in page and is_local)
+        assert browser.get(f"{path}/qr.svg", headers=headers).status_code == (404 if is_local else 200)
+
+
 def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, clock: Clock) -> None:
     """Kim has typed and not handed in; closing in five minutes keeps the activity open until then."""
     activity = classroom.open()

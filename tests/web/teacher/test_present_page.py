@@ -1,4 +1,4 @@
-"""The presenter view: the way in until the class has begun, then how far it is; no names, and closing from there."""
+"""The presenter view: the way in, or how far the class is; no names, and closing from there."""
 
 from __future__ import annotations
 
@@ -26,27 +26,39 @@ class ProjectedClassroom(Classroom):
         return Page(response.text)
 
 
-def is_large(page: Page) -> bool:
-    """Whether the code fills the page."""
+def shows_code(page: Page) -> bool:
+    """Whether the way in fills the page, and nothing is shown of what students do."""
+    assert page.find("section", class_="present-join") == [] or page.find("section", class_="board") == []
     return page.find("section", class_="present-join") != []
 
 
-def test_the_code_is_large_until_half_of_those_who_joined_have_begun(app: FastAPI) -> None:
-    """Then it is a chip, until the teacher enlarges it; what was fixed stays fixed."""
+def test_only_the_teacher_switches_between_join_code_and_progress(app: FastAPI, clock: Clock) -> None:
+    """Whoever joins, types or hands in, and even when it closes; without a script by a link, which says who works."""
     classroom = ProjectedClassroom(app)
-    assert is_large(classroom.look())
-    kim, _, _ = (classroom.student(name) for name in ("Kim", "Lou", "Mo"))
+    fixed = {"code": dict[str, str](), "progress": {"view": "progress"}}
+
+    def stays() -> list[Page]:
+        pages = [classroom.look(**query) for query in fixed.values()]
+        assert [shows_code(page) for page in pages] == [True, False]
+        return pages
+
+    stays()
+    kim = classroom.student("Kim")
     classroom.send(kim, "save", {"input.rows": "1"})
-    page = classroom.look()
-    assert is_large(page)
-    assert "3 students" in page.text("p", class_="present-count")
-    classroom.send(classroom.student("Ned"), "save", {"input.rows": "1"})
-    classroom.send(classroom.student("Ole"), "save", {"input.rows": "1"})
-    page = classroom.look()
-    assert not is_large(page)
-    assert classroom.activity.join_code in page.text("p", class_="join-chip")
-    assert is_large(classroom.look(code="large"))
-    assert not is_large(ProjectedClassroom(app).look(code="small"))
+    code, progress = stays()
+    assert "1 student" in code.text("p", class_="present-count")
+    assert "1 working" in code.text("a", id="switch")
+    assert classroom.activity.join_code in progress.text("p", class_="join-chip")
+    for page, other in ((code, "progress"), (progress, "code")):
+        [(link, _)] = page.find("a", id="switch")
+        assert shows_code(Page(classroom.get(link["href"]))) == (other == "code")
+    classroom.student("Lou")
+    classroom.send(kim, "hand-in", {"input.rows": "1"})
+    stays()
+    classroom.instructor.post(f"{classroom.path}/close")
+    clock.pass_minutes(2)
+    code, _ = stays()
+    assert code.find("p", class_="join-code") == code.find("img") == []
 
 
 def test_the_projector_shows_no_name_and_no_navigation_and_explains(app: FastAPI) -> None:
@@ -57,7 +69,7 @@ def test_the_projector_shows_no_name_and_no_navigation_and_explains(app: FastAPI
     text = classroom.get(f"{classroom.path}/present?names=yes")
     assert "Unlikely" not in text
     assert Page(text).find("nav", class_="pages") == []
-    page = classroom.look()
+    page = classroom.look(view="progress")
     assert "1 of 1" in page.text("tr", id="misconception-head-as-wide-as-model")
     with classroom.instructor as browser:
         address = f"{classroom.path}/present/explain?sheet=1"
@@ -83,28 +95,27 @@ def test_closing_on_the_projector_asks_and_can_be_undone_there(app: FastAPI, clo
     """The menu of the overview: who is working, and when. A press stays on the projector, and is undone on it."""
     classroom = ProjectedClassroom(app)
     classroom.send(classroom.student("Kim"), "save", {"input.rows": "1"})
-    page = classroom.look(code="small")
+    page = classroom.look(view="progress")
     menu, overview = page.find("details", id="close"), classroom.page().find("details", id="close")
     assert menu == overview
     assert "1 student" in page.text("p", id="working")
     with classroom.instructor as browser:
         for action in ("close", "undo-close"):
             [_] = [each for each in closing_forms(page) if each == action]
-            pressed = browser.post(f"{classroom.path}/{action}", data={"back": "present"})
-            assert pressed.headers["location"] == f"{classroom.path}/present"
+            pressed = browser.post(f"{classroom.path}/{action}", data={"back": "progress"})
+            assert pressed.headers["location"] == f"{classroom.path}/present?view=progress"
             clock.pass_seconds(5)
-            page = classroom.look(code="small")
+            page = classroom.look(view="progress")
             assert page.text("p", class_="phase").startswith("Open")
         assert closing_forms(page) == ["close"]
         assert "working" in tally(page)
-        browser.post(f"{classroom.path}/close", data={"back": "present"})
+        browser.post(f"{classroom.path}/close", data={"back": "progress"})
         clock.pass_seconds(10)
-        page = classroom.look(code="small")
+        page = classroom.look(view="progress")
         assert page.text("p", class_="phase").startswith("Closed")
         assert closing_forms(page) == []
         assert "working" not in tally(page)
         assert "not handed in" in tally(page)
-        assert not is_large(classroom.look())
         late = browser.post(f"{classroom.path}/undo-close")
     assert "done=too-late" in late.headers["location"]
     assert "too late" in classroom.page("?done=too-late").text("p", class_="done")
