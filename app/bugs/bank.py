@@ -147,8 +147,8 @@ class Bug:
 
 
 # What a student may believe who takes a right line for the wrong one, with the misconception of the catalogue that says
-# exactly this. Most say nothing that the catalogue has. Choosing the reason of another bug shows no misconception at all:
-# a student who finds fault with a right line knows what it should do.
+# exactly this, if there is one. Choosing the reason of another bug shows no misconception: a student who finds fault
+# with a right line knows what it should do.
 BELIEFS: Mapping[str, str] = {
     "softmax-drops-dimension": "softmax-collapses",
     "head-needs-all-features": "head-as-wide-as-model",

@@ -378,7 +378,7 @@ def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:
 
 @ON_EACH_SHEET
 def test_each_sheet_tells_at_least_four_misconceptions_apart(sheet: Variant) -> None:
-    """From each other and from a correct sheet, so that every topic can be practised; sheets about a bug ask for one."""
+    """From each other and from a correct sheet, so that every topic can be practised; not a sheet about a bug."""
     assert sheet.worksheet.bug or len({key for key, _ in told_apart(sheet)}) >= 4
 
 

@@ -192,6 +192,20 @@ def test_hints_follow_the_procedure_and_tell_no_answer(variant: Variant) -> None
                 assert answer_in_words(variant, row.key) not in hint.message
 
 
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.startswith("nothing-wrong")])
+def test_a_sheet_without_a_bug_never_says_that_there_is_one(bug: str) -> None:
+    """Neither in its task nor in what is said about a wrong line and a wrong reason."""
+    variant = next(filter(None, (sheet_of(bug, model) for model in LIBRARY.models)))
+    right, said = right_texts(variant), [variant.text.task]
+    for row in ("where", "why"):
+        wrong = "2" if right[f"{row}.choice"] == "1" else "1"
+        report = grade(variant, {**right, f"{row}.choice": wrong})
+        said += [mark.message for mark in report.marks.values()]
+        said += [hint.message for level in HINT_LEVELS if (hint := write_hint(variant, report, level))]
+    assumes_a_bug = "the wrong line|the line that is wrong|at which line|which is the first line|that line|until one"
+    assert not re.search(assumes_a_bug, " ".join(said), re.IGNORECASE)
+
+
 def test_the_place_of_the_right_reason_says_nothing() -> None:
     """Over all bugs it is about as often at each place."""
     places = Counter[int]()
