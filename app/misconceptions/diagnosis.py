@@ -45,12 +45,13 @@ class _Answers:
 
     @property
     def candidates(self) -> list[tuple[Expectation, frozenset[Blank]]]:
-        """The expectations that explain wrong blanks, each with these blanks.
-
-        An expectation is left out if all the blanks that it explains follow from other answers.
-        """
+        """The expectations that explain wrong blanks which do not follow from others, each with the blanks explained."""
         confirmed = confirmed_expectations(self.problem, self.wrong)
-        return [(e, explained) for e, explained in confirmed if not explained <= self.following]
+        return [
+            (e, explained)
+            for e, explained in confirmed
+            if not explained <= self.following and _can_be_said(e, self.problem, self.values)
+        ]
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,19 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
 
 
+def _can_be_said(expectation: Expectation, problem: Problem, values: Values) -> bool:
+    """Whether enough matrices are filled in, oriented as the misconception says, for a sentence that compares them."""
+    if not expectation.prediction.compared:
+        return True
+    oriented = 0
+    for rows in (blank for blank in problem.blanks if blank.field == "rows"):
+        typed, right = ((side.get(rows), side.get(rows.transposed)) for side in (values, problem.answers))
+        if None not in typed and right[0] != right[1]:  # a square matrix has no orientation
+            is_turned = typed == (right[1], right[0])
+            oriented += is_turned == (rows.tensor in expectation.transposed or "*" in expectation.transposed)
+    return oriented >= expectation.prediction.compared
+
+
 def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
     for expectation, explained in answers.candidates:
         yield from _fit(answers, (expectation,), explained)
@@ -149,7 +163,7 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
     wrong numbers for more right blanks than half of the explained ones.
     """
     problem, values = answers.problem, answers.values
-    for transposing in (e for e in expectations(problem) if e.transposed):
+    for transposing in (e for e in expectations(problem) if e.transposed and _can_be_said(e, problem, values)):
         # The blank that each number was meant for, and the sheet with every number put there.
         tensors = transposing.transposed
         meant = {b: b.transposed if b.tensor in tensors or "*" in tensors else b for b in values}

@@ -94,7 +94,8 @@ class Prediction:
 
     `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
     size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
-    places, "*" for all of them. A size is a Formula in the symbols of the sheet, the keys of its counts, and
+    places, "*" for all of them; `compared` is how many matrices must be oriented as it says before its sentences, which
+    compare them, are said. A size is a Formula in the symbols of the sheet, the keys of its counts, and
     FORMULA_SYMBOLS. The prediction doesn't apply if one of its sizes isn't whole, such as d/H in some models, or cannot
     be typed into its box.
     """
@@ -102,6 +103,7 @@ class Prediction:
     overrides: Mapping[str, str | Formula] = field(default_factory=dict)
     substitutions: Mapping[str, str] = field(default_factory=dict)
     transposed: tuple[str, ...] = ()
+    compared: int = 0
 
     @cached_property
     def written(self) -> Mapping[str, Formula]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,7 @@ from app.topics.problem import Problem
 
 PROBLEMS_REMEMBERED = 4096
 _KEYS = frozenset(each.key for each in MISCONCEPTIONS)
+log = logging.getLogger("attention_shapes")
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,18 @@ class Expectation:
 def expectations(problem: Problem) -> tuple[Expectation, ...]:
     """Every misconception that shows on this sheet, once for each different way in which it fills the sheet in.
 
-    The author's come first, so that a sheet that others fill in alike is attributed to them; then those of the
-    catalogue, by number, or on a sheet about a bug in the order of its reasons. Different misconceptions that fill the
-    sheet in alike are all there. A way is left out if it writes only right numbers here, a number that is not whole in
-    this model, or one that cannot be typed into its box; so is a misconception without any other way. Cached for up to
-    PROBLEMS_REMEMBERED problems.
+    The author's come first, so that a sheet that others fill in alike is attributed to them. Cached.
     """
     expected = list[Expectation]()
     for key, predictions in _predictions_on(problem).items():
         ways = list[Mapping[Blank, int]]()
         for prediction in predictions:
-            wrong_answers = _wrong_answers(prediction, problem)
+            try:
+                wrong_answers = _wrong_answers(prediction, problem)
+            except Exception:  # a sheet is graded without the diagnosis rather than not at all
+                name = problem.architecture.name
+                log.exception("The misconception %s can’t be worked out for %s on %s", key, problem.topic, name)
+                continue
             if wrong_answers and wrong_answers not in ways:
                 ways.append(wrong_answers)
                 expected.append(Expectation(key, wrong_answers, prediction))

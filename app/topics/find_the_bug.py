@@ -124,8 +124,8 @@ def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf
 
 
 def misconception_of(reason: str) -> str:
-    """The key of the misconception that a reason for a bug shows; "" if it shows none."""
-    return BUGS[reason].misconception if reason in BUGS else BELIEFS.get(reason, "")
+    """The key of the misconception that choosing this wrong reason shows; "" if it shows none."""
+    return BELIEFS.get(reason, "")
 
 
 def _works(case: BugCase, filled: Sequence[Filling]) -> bool:

@@ -217,11 +217,16 @@
     else if (output().dataset.state === "saving") say("typing");
   };
 
+  const sentenceOf = (ctx) =>
+    new DOMParser().parseFromString(ctx.text, "text/html").querySelector("main p")?.textContent;
+
   const failed = (ctx) => {
     if (ctx.sourceElement !== form) { // a button was pressed, and someone waits for what it does
       const { unable, unreachable } = form.querySelector(".result").dataset;
-      apology = ctx.response ? unable : unreachable;
-      tell(apology);
+      // A bug in what the button does says nothing about saving, so a save that works doesn't take the sentence away.
+      const sentence = ctx.response?.status === 500 ? sentenceOf(ctx) : undefined;
+      apology = sentence ? "" : ctx.response ? unable : unreachable;
+      tell(sentence ?? apology);
     }
     retries.fail(ctx.response?.status);
     if (!retries.isHopeless) return again();
@@ -234,7 +239,7 @@
     clearTimeout(timer);
     const closed = ctx.response.headers.get("X-Refused") === "closed";
     const pressed = ctx.sourceElement !== form;
-    const words = new DOMParser().parseFromString(ctx.text, "text/html").querySelector("main p")?.textContent;
+    const words = sentenceOf(ctx);
     if (pressed || (!closed && unsaved.size)) tell(words ?? form.querySelector(".result").dataset.unable);
     if (!pressed) apology = words ?? "";
     if (closed) say(unsaved.size ? "unsaved" : "closed");

@@ -20,6 +20,7 @@ from tests.helpers.clock import end_activity
 
 ROWS, COLUMNS = "input[name='queries.rows']", "input[name='queries.columns']"
 SAVED, RESULT = "output.saved", ".result"
+ERROR_PAGE = "<main><p>Something went wrong.</p></main>"
 
 
 @dataclass
@@ -160,7 +161,7 @@ def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
 
     def fail(route: Route) -> None:
         asked.append(route.request.url)
-        route.fulfill(status=500, content_type="text/html", body="<main><p>Something went wrong.</p></main>")
+        route.fulfill(status=500, content_type="text/html", body=ERROR_PAGE)
 
     page.route("**/save", fail)
     page.fill(ROWS, "12")
@@ -169,6 +170,22 @@ def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
     assert len(asked) == 3
     page.unroute("**/save")
     type_and_save(page, COLUMNS, "34")
+    assert devices.stored() == {"queries.rows": "12", "queries.columns": "34"}
+    context.close()
+
+
+@pytest.mark.slow
+def test_a_check_that_fails_is_told_and_a_later_save_leaves_the_sentence(devices: Devices) -> None:
+    """In the server's words, since what was typed is saved all the same."""
+    context = devices.open()
+    page = devices.sheet(context)
+    sentence = "Something went wrong."
+    page.route("**/check", lambda route: route.fulfill(status=500, content_type="text/html", body=ERROR_PAGE))
+    page.fill(ROWS, "12")
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.locator(RESULT)).to_have_text(sentence)
+    type_and_save(page, COLUMNS, "34")
+    expect(page.locator(RESULT)).to_have_text(sentence)
     assert devices.stored() == {"queries.rows": "12", "queries.columns": "34"}
     context.close()
 

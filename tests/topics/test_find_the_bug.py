@@ -15,20 +15,26 @@ import pytest
 from app.bugs.bank import BUGS
 from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
-from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.code_text import answer_in_words, code_shown, option_text
 from app.sheets.lint import findings_on
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers
-from app.topics.find_the_bug import NOTHING_WRONG, ROWS, BugTable, misconception_of
+from app.topics.find_the_bug import NOTHING_WRONG, ROWS, BugTable
 from app.topics.registry import TOPICS, refusal
 from app.topics.requirements import TopicError
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
 MODELS = ("qwen2.5-0.5b", "gpt2", "bert-base")
+# The wrong reasons that state a misconception. A student who chooses another one, such as the reason of another bug,
+# says nothing false about attention that the catalogue has a sentence for.
+MISCONCEPTION_OF_REASON = {
+    "softmax-drops-dimension": "softmax-collapses",
+    "head-needs-all-features": "head-as-wide-as-model",
+    "decode-makes-all-scores": "all-queries-recomputed",
+}
 SHEET = LIBRARY.worksheets["bug-layer"]
 
 
@@ -89,15 +95,13 @@ def test_each_question_costs_what_it_is_worth(variant: Variant) -> None:
         assert scored(variant, where_choice=line) == (0, {}) if line == right["where.choice"] else (1, {"wrong": 1})
     table = variant.table
     assert isinstance(table, BugTable)
-    keys = {each.key for each in MISCONCEPTIONS}
     for place, reason in enumerate(table.reasons, start=1):
         report = grade(variant, {**right, "why.choice": str(place)})
         if reason == table.right_reason:
             assert report.complete
         else:
             assert report.out_of - report.score == 1
-            key = misconception_of(reason)
-            assert (report.diagnosis.key if report.diagnosis else None) == (key if key in keys else None)
+            assert (report.diagnosis and report.diagnosis.key) == MISCONCEPTION_OF_REASON.get(reason)
     if "clash" in variant.problem.asked:
         swapped = {"clash.part1": right["clash.part2"], "clash.part2": right["clash.part1"]}
         assert grade(variant, right | swapped).complete
@@ -186,6 +190,20 @@ def test_hints_follow_the_procedure_and_tell_no_answer(variant: Variant) -> None
             assert hint
             if row.key in ("where", "why"):
                 assert answer_in_words(variant, row.key) not in hint.message
+
+
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.startswith("nothing-wrong")])
+def test_a_sheet_without_a_bug_never_says_that_there_is_one(bug: str) -> None:
+    """Neither in its task nor in what is said about a wrong line and a wrong reason."""
+    variant = next(filter(None, (sheet_of(bug, model) for model in LIBRARY.models)))
+    right, said = right_texts(variant), [variant.text.task]
+    for row in ("where", "why"):
+        wrong = "2" if right[f"{row}.choice"] == "1" else "1"
+        report = grade(variant, {**right, f"{row}.choice": wrong})
+        said += [mark.message for mark in report.marks.values()]
+        said += [hint.message for level in HINT_LEVELS if (hint := write_hint(variant, report, level))]
+    assumes_a_bug = "the wrong line|the line that is wrong|at which line|which is the first line|that line|until one"
+    assert not re.search(assumes_a_bug, " ".join(said), re.IGNORECASE)
 
 
 def test_the_place_of_the_right_reason_says_nothing() -> None:

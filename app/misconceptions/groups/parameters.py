@@ -10,7 +10,7 @@ from app.shapes.table import MATRIX_FIELDS
 from app.topics.stored_weights import fused_order
 
 
-def _has_rope_alone(architecture: Architecture) -> bool:
+def _has_rope_and_no_table(architecture: Architecture) -> bool:
     return architecture.rotary is not None and not architecture.has_position_table
 
 
@@ -36,7 +36,8 @@ GROUP = (
         27,
         on("parameter-count", each("right + C*d", "embedding.count", *WHOLE))
         | on("rotary-pairs", each("C", *ANGLE_ROWS) | each("d", *ANGLE_COLUMNS)),
-        _has_rope_alone,
+        # Such a table would have a row for each token of the context length.
+        lambda architecture: _has_rope_and_no_table(architecture) and has_context_length(architecture),
     ),
     Misconception(
         "tied-embedding-twice",

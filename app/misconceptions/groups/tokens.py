@@ -31,7 +31,9 @@ GROUP = (
         ),
     ),
     Misconception(
-        "columns-are-tokens", 9, on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",)))
+        "columns-are-tokens",
+        9,
+        on(f"{HEADS_AND_LAYER} whole-model rotary-pairs", Prediction(transposed=("*",), compared=2)),
     ),
     # Parameters as in the product x·W, or as frameworks store them.
     Misconception(
@@ -54,10 +56,13 @@ GROUP = (
         | in_first_steps("1", *FEW_AND_ALL)
         | on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
     ),
-    Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV))),
+    Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV, compared=3))),
     Misconception(
         "one-matrix-transposed",
         101,
-        on(HEADS_AND_LAYER, *(Prediction(transposed=(key,)) for key in ("input", "queries", "values", "output"))),
+        on(
+            HEADS_AND_LAYER,
+            *(Prediction(transposed=(key,), compared=3) for key in ("input", "queries", "values", "output")),
+        ),
     ),
 )

@@ -65,6 +65,18 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
     assert runner.calls[0][0].d == 64
 
 
+def test_the_parameters_of_a_model_without_a_context_length_are_graded(client: TestClient) -> None:
+    """On the page and by the API, where the sheet can also be read."""
+    key = imported(client, SMALL_LLAMA)
+    right = {"embedding.count": "6400"}
+    form = {"worksheet": "count-of-a-model", "model": key, **right}
+    assert "1 of 8 boxes is correct" in " ".join(text_of(client.post("/sheet/check", data=form).text).split())
+    sheet = client.get(f"/api/v1/worksheets/count-of-a-model?model={key}")
+    assert sheet.json()["model"] == key
+    asked = {"worksheet": "count-of-a-model", "model": key, "answers": right}
+    assert client.post("/api/v1/grade", json=asked).json()["score"] == 1
+
+
 def test_a_sheet_knows_how_long_an_imported_model_reads(client: TestClient) -> None:
     """A position table of 32 refuses 33 tokens, as 422 and in words."""
     config = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, "n_positions": 32}
