@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from app import metrics
 from app.addresses import is_local, lan_addresses
 from app.logs import LOGGING
-from app.secret_key import SECRET_FILE
+from app.secret_key import SECRET_FILE, secret_path
 from app.settings import Settings
 from app.store import Store
 from app.store.database import (
@@ -163,10 +163,11 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
         print(advice.format(variable=variable("address")), flush=True)
     if locked := count_locked(store.engine, store.key):
         advice = _(
-            "{count} resume codes or anonymous tickets were stored with another {file}. They work again once that "
-            "file is back in {folder}; until then, teachers can free a student’s name."
+            "{count} resume codes or anonymous tickets were stored with another secret key. They work again once that "
+            "key is back in {file}; until then, teachers can free a student’s name."
         )
-        print(advice.format(count=locked, file=SECRET_FILE, folder=settings.data_dir), flush=True)
+        file = secret_path(settings.data_dir, settings.secret_key_file)
+        print(advice.format(count=locked, file=file), flush=True)
     if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
         advice = (
             _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")
