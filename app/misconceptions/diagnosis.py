@@ -45,7 +45,7 @@ class _Answers:
 
     @property
     def candidates(self) -> list[tuple[Expectation, frozenset[Blank]]]:
-        """The expectations that explain wrong blanks which do not follow from others, each with the blanks explained."""
+        """The expectations that explain a wrong blank that does not follow from others, with the blanks explained."""
         confirmed = confirmed_expectations(self.problem, self.wrong)
         return [
             (e, explained)

@@ -645,6 +645,11 @@ STUDENTS = [
     ),
     *(Student("llama-7b", "one-matrix-transposed", shape(128, 100, key)) for key in ("queries", "values")),
     *(Student("llama-7b", "one-matrix-transposed", shape(4096, 100, key)) for key in ("input", "output")),
+    # Each key head repeated along 87 tokens: still 8 heads where 16 query heads need one each.
+    Student("cache-qwen3-0.6b", "repeat-forgotten", dims(None, 8, 2 * 87, of="repeated_keys")),
+    # The matrices in place of what they make: W_Q, W_K, W_V and the head's part of W_O; in a layer, all of W_O.
+    Student("llama-7b", "weights-for-activations", {**shape(4096, None, *QKV), **shape(128, None, "output")}),
+    Student("layer-mistral-7b", "weights-for-activations", shape(4096, None, *QKV, "output")),
     Student("three-dimensions-llama-7b", "keys-already-transposed", dims(32, 128, 100, of="keys_by_head")),
     Student("softmax-gpt2", "root-for-its-number", counts(under_root=8)),
     # 90 tokens are read by the encoder, 25 written by the decoder.
@@ -676,12 +681,14 @@ STUDENTS = [
 
 @pytest.mark.parametrize("student", STUDENTS, ids=lambda student: f"{student.worksheet} {student.misconception}")
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
-    """That one misconception, and nothing that only follows from it."""
+    """That one misconception, which explains every wrong number."""
     variant = LIBRARY.variant(student.worksheet, student.model, student.tokens)
     right = {box: variant.typed(variant.blanks_by_name[box], size) for box, size in right_sheet(variant).items()}
     report = grade(variant, {**right, **{box: str(wrong) for box, wrong in student.wrong.items()}})
     assert report.diagnosis is not None
     assert (report.diagnosis.key, report.diagnosis.also) == (student.misconception, ())
+    wrong = {blank for blank, mark in report.marks.items() if mark.kind == "wrong" and blank.field != "choice"}
+    assert wrong <= {*report.diagnosis.explains}
 
 
 def test_every_misconception_and_topic_has_a_student() -> None:

@@ -89,8 +89,14 @@ GROUP = (
             {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
             each("G, right, right", *REPEATED),
             each("G, right, right", "scores", "weights"),
+            each("G, right*H/G, right", *REPEATED),  # along the tokens, in place of the heads
         )
-        | on("cache-tensor", each("G", *_HEADS_OF_NEW), each("G", "scores.dim1", "weights.dim1")),
+        | on(
+            "cache-tensor",
+            each("G", *_HEADS_OF_NEW),
+            each("G", "scores.dim1", "weights.dim1"),
+            each("G", *(f"{row}.dim1" for row in REPEATED)) | each("right*H/G", *(f"{row}.dim2" for row in REPEATED)),
+        ),
         _has_grouped_queries,
     ),
     # Query head j is taken to read key/value head j mod G, as with repeat in place of repeat_interleave; seen in

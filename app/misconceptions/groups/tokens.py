@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import (
+    HEADS,
     HEADS_AND_LAYER,
     QKV,
     QKV_COLUMNS,
@@ -17,6 +18,7 @@ from app.misconceptions.row_parts import (
 
 ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
 FEW_AND_ALL = (*QUERY_SIDE, "all_queries.rows", "all_scores.rows")
+_PARAMETERS = (each("d", *QKV_ROWS), each("other_side", *QKV_ROWS) | each("d", *QKV_COLUMNS))
 
 GROUP = (
     Misconception(
@@ -39,7 +41,8 @@ GROUP = (
     Misconception(
         "weights-for-activations",
         10,
-        on(HEADS_AND_LAYER, each("d", *QKV_ROWS), each("other_side", *QKV_ROWS) | each("d", *QKV_COLUMNS)),
+        on(HEADS, *_PARAMETERS, each("d", *QKV_ROWS) | {"output.rows": "d_v"})
+        | on("attention-layer", *_PARAMETERS, each("d", *QKV_ROWS) | {"output.rows": "H*d_v"}),
     ),
     Misconception(
         "stored-layout",
