@@ -165,12 +165,11 @@ def _shown_host(host: str) -> str:
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, and a line for everything that the operator should know.
 
-    That is: a mail server without a public URL, so that no mail is sent; resume codes or anonymous tickets that were
-    stored with another secret key; a clock that differs from the database's by more than MAX_CLOCK_DIFFERENCE_S; and a
-    newer version that has changed the tables. While there is no teacher with a password, every start also makes and
-    prints a one-time link that creates the first account; those of earlier starts are void then.
+    While there is no teacher with a password, that includes a one-time link, which voids those of earlier starts.
     """
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{host}:{port}"), flush=True)
+    if not settings.practice:
+        print(_("Practice is closed to visitors."), flush=True)
     if settings.smtp and not settings.address:
         advice = _("No mail will be sent until {variable} is set, such as https://shapes.example.org.")
         print(advice.format(variable=variable("address")), flush=True)
