@@ -74,6 +74,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         with report_database_errors(settings):
             keep_private(settings)
+            _warn_of_lost_data(settings)
             app = _create_app(settings)
             _check_campus(settings, app.state.services.store)
     except InputError:
@@ -82,6 +83,15 @@ def _serve(_parsed: argparse.Namespace) -> None:
     host, port = listening.getsockname()[:2]
     _greet(settings, app.state.services.store, _shown_host(host), port)
     _serve_at(listening, app, settings)
+
+
+def _warn_of_lost_data(settings: Settings) -> None:
+    """Print a line if the data folder was in use before and its SQLite file is missing or empty."""
+    file = settings.data_dir / "attention-shapes.sqlite3"
+    is_lost = not file.exists() or not file.stat().st_size
+    if not settings.database_url and is_lost and (settings.data_dir / SECRET_FILE).exists():
+        warning = _("{folder} has a {key} but no data, so this is a new server. If it had data, restore a backup.")
+        print(warning.format(folder=settings.data_dir, key=SECRET_FILE), flush=True)
 
 
 def _check_campus(settings: Settings, store: Store) -> None:
