@@ -28,6 +28,7 @@ from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
 from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.shared import errors
+from app.web.shared.bodies import BodyLimits
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
@@ -136,6 +137,7 @@ def create_app(
     app.mount("/static", HashedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700, compresslevel=GZIP_LEVEL)
+    app.add_middleware(BodyLimits)
     app.add_middleware(Guard)
     app.add_middleware(RequestLog, slow_after_s=settings.slow_request_s, log_all=settings.access_log)
     return app

@@ -52,7 +52,11 @@ def _make_secret(path: Path) -> None:
     The folder is made if missing, and a file that exists by then is left alone. Raises OSError.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        error.filename = str(path.parent)  # a name that means something, rather than the random one
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_bytes(SECRET_BYTES))

@@ -256,7 +256,9 @@ class Settings(BaseSettings):
         if not url:
             return url
         if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
-            raise ValueError(_("must begin with postgresql://; leave it empty for SQLite in the data folder"))
+            raise ValueError(
+                _("must begin with postgresql:// or sqlite:///; leave it empty for SQLite in the data folder")
+            )
         from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
         from sqlalchemy.exc import ArgumentError
 

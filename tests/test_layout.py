@@ -54,7 +54,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "secret_key": set(),
     "activities": set(),
     "store": {"machine", "secret_key", "activities"},
-    "exchange": {*BELOW_SHEETS, "sheets", "activities", "store"},
+    "exchange": {*BELOW_SHEETS, "sheets", "machine", "activities", "store"},
     "handout": {*CORE, "activities", "store", "exchange"} - {"practice"},
     "classes": {*CORE, "activities", "store", "exchange"} - {"practice"},
     "settings": {"exchange"},  # which parses the URL of a mail server

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from app import cli
-from app.cli.serve import _check_campus
+from app.cli.serve import _check_campus, _warn_of_lost_data
 from app.cli.terminal import InputError
 from app.secret_key import SECRET_FILE, SecretKey, UnsealError, read_or_make_secret
 from app.settings import PROJECT, Settings
@@ -40,6 +40,31 @@ def open_to_others(folder: Path) -> dict[str, str]:
     """The mode of everything in a folder, itself included, that anybody but the owner may do something with."""
     paths = (folder, *folder.rglob("*"))
     return {str(path): oct(path.stat().st_mode) for path in paths if path.stat().st_mode & 0o077}
+
+
+def test_a_folder_without_room_for_the_key_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rather than a file with a random name that nobody has heard of."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", str(tmp_path / ".secret.key.xyz"))
+
+    monkeypatch.setattr("app.secret_key.tempfile.mkstemp", fail)
+    with pytest.raises(OSError, match="No space") as refused:
+        read_or_make_secret(tmp_path)
+    assert refused.value.filename == str(tmp_path)
+
+
+def test_data_that_are_gone_are_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A key without a database, or with an empty file in its place, gets a line; a new folder does not."""
+    settings = Settings(data_dir=tmp_path, database_url="")
+    _warn_of_lost_data(settings)
+    assert capsys.readouterr().out == ""
+    read_or_make_secret(tmp_path)
+    for content, is_lost in ((None, True), (b"", True), (b"SQLite format 3", False)):
+        if content is not None:
+            (tmp_path / "attention-shapes.sqlite3").write_bytes(content)
+        _warn_of_lost_data(settings)
+        assert ("backup" in capsys.readouterr().out) is is_lost
 
 
 def test_processes_that_start_together_make_one_secret(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.serve import _check_campus
+from app.cli.serve import _check_campus, _greet
 from app.cli.terminal import InputError, read_settings
 from app.machine.jobs import Runner
 from app.settings import Settings
@@ -39,6 +39,24 @@ def test_a_value_that_cannot_be_meant_is_refused(
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=f"^{name}: .*{advice}"):
         read_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("ATTENTION_SHAPES_PRACTISE", "PRACTICE"), ("attention_shapes_worker", "WORKERS")]
+)
+def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, nearest: str) -> None:
+    """A server for exams would be open to visitors without a word; the nearest name is given."""
+    monkeypatch.setenv(name, "false")
+    with pytest.raises(InputError, match=f"^{name} .* ATTENTION_SHAPES_{nearest}"):
+        read_settings()
+
+
+def test_a_server_for_exams_says_that_practice_is_closed(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for practice in (True, False):
+        _greet(Settings(data_dir=tmp_path, practice=practice), store, "127.0.0.1", 8000)
+        assert ("closed to visitors" in capsys.readouterr().out) is not practice
 
 
 def test_an_empty_database_url_means_sqlite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from alembic.util import CommandError
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.secret_key import SECRET_BYTES, SecretFileError
 from app.settings import Settings
@@ -42,12 +44,7 @@ def keep_private(settings: Settings) -> None:
 
 @contextmanager
 def report_database_errors(settings: Settings) -> Iterator[None]:
-    """In its `with` block, turn database and file errors into an InputError of one line.
-
-    They are: tables of a newer version that this one cannot work with, or from before the first release; whatever
-    SQLAlchemy raises; a secret key that is damaged; and every other OSError, which is reported with its file, or as an
-    unusable data folder if it has none.
-    """
+    """In its `with` block, turn database and file errors into an InputError of one line."""
     try:
         yield
     except CommandError:
@@ -60,7 +57,13 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
         )
         raise InputError(problem) from None
     except SQLAlchemyError as error:
-        reason = str(error.args[0]).splitlines()[0]
+        reason = str(error.orig if isinstance(error, DBAPIError) else error.args[0]).splitlines()[0]
+        if settings.database.startswith("sqlite"):
+            file = Path(str(make_url(settings.database).database))
+            if not os.access(file.parent, os.W_OK):
+                reason = _("its folder cannot be written to")
+            problem = _("The database {file} cannot be opened: {reason}.")
+            raise InputError(problem.format(file=file, reason=reason)) from None
         raise InputError(_("The database cannot be opened: {reason}").format(reason=reason)) from None
     except SecretFileError as error:
         problem = _("{file} is damaged: it must have {count} bytes. Put a copy of it back.")

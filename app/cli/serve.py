@@ -71,6 +71,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
     try:
         with report_database_errors(settings):
             keep_private(settings)
+            _warn_of_lost_data(settings)
             app = _create_app(settings)
             _check_campus(settings, app.state.services.store)
     except InputError:
@@ -80,6 +81,15 @@ def _serve(_parsed: argparse.Namespace) -> None:
     _greet(settings, app.state.services.store, host, port)
     with suppress(KeyboardInterrupt):  # the greeting says to press Ctrl-C, so it is no error
         _serve_at(listening, app, settings)
+
+
+def _warn_of_lost_data(settings: Settings) -> None:
+    """Print a line if the data folder was in use before and its SQLite file is missing or empty."""
+    file = settings.data_dir / "attention-shapes.sqlite3"
+    is_lost = not file.exists() or not file.stat().st_size
+    if not settings.database_url and is_lost and (settings.data_dir / SECRET_FILE).exists():
+        warning = _("{folder} has a {key} but no data, so this is a new server. If it had data, restore a backup.")
+        print(warning.format(folder=settings.data_dir, key=SECRET_FILE), flush=True)
 
 
 def _check_campus(settings: Settings, store: Store) -> None:
@@ -158,6 +168,8 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     is_everywhere = ip_address(host).is_unspecified
     here = "localhost" if is_everywhere else f"[{host}]" if ":" in host else host
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{here}:{port}"), flush=True)
+    if not settings.practice:
+        print(_("Practice is closed to visitors."), flush=True)
     if settings.smtp and not settings.address:
         advice = _("No mail will be sent until {variable} is set, such as https://shapes.example.org.")
         print(advice.format(variable=variable("address")), flush=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -120,7 +122,12 @@ def print_table(rows: Sequence[Sequence[object]]) -> None:
 
 
 def read_settings() -> Settings:
-    """Return the settings of the environment; raises InputError that names the first variable with a bad value."""
+    """Return the settings of the environment; raises InputError that names the first variable that can't be used."""
+    known = [variable(name) for name in Settings.model_fields]
+    for name in os.environ:
+        if name.upper().startswith(variable("")) and name.upper() not in known:
+            nearest = difflib.get_close_matches(name.upper(), known, 1, 0)[0]
+            raise InputError(_("{name} is not a setting. Did you mean {nearest}?").format(name=name, nearest=nearest))
     try:
         return Settings()
     except ValidationError as error:

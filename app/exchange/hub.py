@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import secrets
-import threading
 import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.machine.work_queue import THE_APP, Client, Places, QueueFullError
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.translation import N_
 from app.translation import gettext as _
@@ -37,7 +37,7 @@ DEFAULT_ENDPOINT = "https://huggingface.co"
 HUB_DOMAINS = ("huggingface.co", "hf.co")
 ANSWER_TIMEOUT_S = 5  # for connecting, and for each further piece of the answer
 FETCH_TIMEOUT_S = 20  # for the whole file: a hub that sends byte by byte holds nobody longer than this
-MAX_FETCHES = 4  # at the same time
+MAX_FETCHES = 4  # at the same time; visitors leave one of them to members, and one network has two
 MAX_REDIRECTS = 5
 COPY_RETENTION_S = 42 * 24 * 3600  # as long as an imported model that nobody opens
 MAX_COPIES_BYTES = 20_000_000  # of all copies, each a megabyte at most; most take a few kilobytes
@@ -45,7 +45,7 @@ MAX_COPIES_BYTES = 20_000_000  # of all copies, each a megabyte at most; most ta
 # As the Hub has them: no part begins or ends with a dot or a hyphen, and a model's name does not end with .git.
 _PART = r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?"
 _REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.|\.git$)){_PART}/{_PART}", re.ASCII)
-_fetch_slots = threading.BoundedSemaphore(MAX_FETCHES)
+_fetches = Places(MAX_FETCHES, reserved=1, of_visitor=2)
 
 # What can go wrong: the HTTP status that fits, and the sentence to show.
 PROBLEMS: Mapping[str, tuple[int, str]] = {
@@ -92,7 +92,7 @@ def repository_name(text: str) -> str | None:
     return name if _REPOSITORY.fullmatch(name) and not name.startswith(("datasets/", "spaces/")) else None
 
 
-def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
+def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool, client: Client = THE_APP) -> object:
     """Return the parsed config.json of a model on the Hub.
 
     The hub is asked each time; the copy in `cache_dir` is used if the file has not changed, if the hub cannot be
@@ -106,12 +106,11 @@ def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool) -> object:
     name = repository_name(name_or_url)
     if name is None:
         raise HubError("name", name=name_or_url.strip()[:60])
-    if not _fetch_slots.acquire(blocking=False):
-        raise HubError("busy")
     try:
-        text = _fetch_or_cached(name, cache_dir / f"{name.replace('/', '--')}.config")
-    finally:
-        _fetch_slots.release()
+        with _fetches.taken(client):
+            text = _fetch_or_cached(name, cache_dir / f"{name.replace('/', '--')}.config")
+    except QueueFullError:
+        raise HubError("busy") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 from app.exchange.hub import fetch_config, repository_name
+from app.machine.work_queue import THE_APP, Client
 from app.models.architecture import Architecture
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture, parse_config, read_config
@@ -132,12 +133,14 @@ def import_text(store: Store, text: str | bytes, source: str, name: str = "") ->
     return import_config(store, parse_config(text), source, name)
 
 
-def import_from_hub(store: Store, settings: HubSettings, name_or_url: str, name: str = "") -> Model:
+def import_from_hub(
+    store: Store, settings: HubSettings, name_or_url: str, name: str = "", client: Client = THE_APP
+) -> Model:
     """Fetch a model's config from the Hub and store it in the database; the model is called `name`, or else org/name.
 
     Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a model.
     """
-    config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub)
+    config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub, client=client)
     source = repository_name(name_or_url) or name_or_url
     return import_config(store, config, source, name, repository=source)
 

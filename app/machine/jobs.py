@@ -41,6 +41,11 @@ HOPELESS_AFTER_S = 60.0  # for which no runner could do a job: one that restarts
 log = logging.getLogger("attention_shapes")
 
 
+def percent(done: int, total: int) -> int:
+    """How much of a job is done, from 0 to 100, rounded down."""
+    return 100 * done // total
+
+
 @dataclass(frozen=True)
 class Job:
     """A job as it is now. `about` is what its page shows.
@@ -82,8 +87,7 @@ class Job:
 
     @property
     def percent(self) -> int:
-        """How much is done, from 0 to 100, rounded down."""
-        return 100 * self.done // self.total
+        return percent(self.done, self.total)
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,7 @@ class Task:
 
     def report(self, done: int, total: int) -> None:
         """Note how much is done, for the page; it is stored with the next sign of life."""
-        self._progress = done, total
+        self._progress = done, max(total, 1)  # a head of layer 0 has nothing to report of layers below
 
     def check(self) -> None:
         """Raise JobStoppedError if the work is to stop; to be called several times a second.

@@ -1,4 +1,4 @@
-"""The queue for a child process of one worker: visitors leave places to teachers and students, and give way to them."""
+"""What all clients of a process share: no visitor can take it all, and visitors leave some to teachers and students."""
 
 from __future__ import annotations
 
@@ -27,14 +27,65 @@ THE_APP = Client()
 
 
 class QueueFullError(Exception):
-    """Everybody, or this client, has as much in the queue as they may; or a member has waited too long for them."""
+    """Everybody, or this client (`is_own`), has as much as they may; or a member has waited too long for them."""
+
+    def __init__(self, *, is_own: bool = False) -> None:
+        super().__init__()
+        self.is_own = is_own
+
+
+class Places:
+    """A budget of places, bytes or whatever else clients hold for a while.
+
+    `of_visitor` is how much one network may hold, and `reserved` how much visitors leave free in all. A member may hold
+    half of the places.
+
+    Example:
+        places = Places(12, reserved=4, of_visitor=3)
+        places.take(Client("192.0.2.1", is_member=False), 3)
+        places.take(Client("192.0.2.1", is_member=False))  # raises QueueFullError
+    """
+
+    def __init__(self, places: int, *, reserved: int, of_visitor: int) -> None:
+        """Visitors as a whole, and each member, get one place at least."""
+        self._places, self._for_visitors = places, max(1, places - reserved)
+        self._of_visitor, self._of_member = of_visitor, max(1, places // 2)
+        self._lock = threading.Lock()
+        self.held = Counter[Client]()
+
+    def take(self, client: Client, count: int = 1) -> None:
+        """Raises QueueFullError, and takes nothing, if the client or all together would hold too much."""
+        with self._lock:
+            own_limit = self._of_member if client.is_member else self._of_visitor
+            if client.key and self.held[client] + count > own_limit:
+                raise QueueFullError(is_own=True)
+            of_visitors = sum(held for other, held in self.held.items() if not other.is_member)
+            if self.held.total() + count > self._places or (
+                not client.is_member and of_visitors + count > self._for_visitors
+            ):
+                raise QueueFullError
+            self.held[client] += count
+
+    def give_back(self, client: Client, count: int = 1) -> None:
+        with self._lock:
+            self.held[client] -= count
+            if not self.held[client]:
+                del self.held[client]
+
+    @contextmanager
+    def taken(self, client: Client) -> Iterator[None]:
+        """Hold one place for this `with`."""
+        self.take(client)
+        try:
+            yield
+        finally:
+            self.give_back(client)
 
 
 class WorkQueue:
     """One piece of work at a time, of all threads of this process; members go before visitors.
 
-    `places` is how many may work or wait, `of_visitor` how many of them one network may take, and `reserved` how many
-    visitors leave free in all. A member may take half of the places.
+    How many may work or wait is said as for Places.
 
     Example:
         queue = WorkQueue(12, reserved=4, of_visitor=3)
@@ -43,17 +94,13 @@ class WorkQueue:
     """
 
     def __init__(self, places: int, *, reserved: int, of_visitor: int) -> None:
-        """Visitors as a whole, and each member, get one place at least."""
-        self._places, self._for_visitors = places, max(1, places - reserved)
-        self._of_visitor, self._of_member = of_visitor, max(1, places // 2)
+        self._places = Places(places, reserved=reserved, of_visitor=of_visitor)
         self._changed = threading.Condition()
-        self._taken = Counter[Client]()
         self._is_working, self._members_since = False, list[float]()  # when each member who waits began to
 
     def __len__(self) -> int:
         """How many work or wait."""
-        with self._changed:
-            return self._taken.total()
+        return self._places.held.total()
 
     @contextmanager
     def turn(self, client: Client, wait: Callable[[], object] = lambda: None) -> Iterator[None]:
@@ -62,9 +109,7 @@ class WorkQueue:
         `wait` is called every LOOK_S while others go first: whoever works and, for a visitor, members who wait. What it
         raises ends the waiting, frees the place and is passed on.
         """
-        with self._changed:
-            self._take_place(client)
-        try:
+        with self._places.taken(client):
             with self._changed:
                 self._await_turn(client, wait)
             try:
@@ -72,11 +117,7 @@ class WorkQueue:
             finally:
                 with self._changed:
                     self._is_working = False
-        finally:
-            with self._changed:
-                self._taken[client] -= 1
-                self._taken += Counter()  # which drops those at zero
-                self._changed.notify_all()
+                    self._changed.notify_all()
 
     def check_patience(self, client: Client) -> None:
         """Raise QueueFullError if a member has waited over MEMBER_WAIT_S for this visitor's work; never for a member's.
@@ -88,28 +129,12 @@ class WorkQueue:
             if waits and time.monotonic() - self._members_since[0] > MEMBER_WAIT_S:
                 raise QueueFullError
 
-    def _take_place(self, client: Client) -> None:
-        """Count a client; raises QueueFullError, and counts nothing, if there is no place.
-
-        There is none if all places, for a visitor all places of visitors, or all of this client's are taken. A client
-        with an empty key has no limit of its own.
-        """
-        of_visitors = sum(count for other, count in self._taken.items() if not other.is_member)
-        own_limit = self._of_member if client.is_member else self._of_visitor
-        if (
-            self._taken.total() >= self._places
-            or (not client.is_member and of_visitors >= self._for_visitors)
-            or (client.key and self._taken[client] >= own_limit)
-        ):
-            raise QueueFullError
-        self._taken[client] += 1
-
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
         """Wait until nobody works and, for a visitor, no member waits; then take the turn, by setting `_is_working`.
 
         `wait` is called at every look, at least every LOOK_S, but not if the turn is free; what it raises ends the
         waiting, and the turn is not taken. Members among themselves, and visitors, go in no certain order. The caller
-        holds the condition `_changed`, frees the place and ends the turn.
+        holds the condition `_changed` and ends the turn.
         """
         since = time.monotonic()
         if client.is_member:

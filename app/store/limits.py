@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import shutil
@@ -185,15 +186,13 @@ _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
     (Failure.SILENT, ("08", "53", "57", "58", "40001", "40P01", "55P03", "SQLITE_BUSY", "SQLITE_LOCKED",
                       "SQLITE_PROTOCOL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM", "SQLITE_INTERRUPT")),
 )  # fmt: skip
+_FAILURES_OF_DISK = {errno.ENOSPC: Failure.FULL, errno.EDQUOT: Failure.FULL, errno.EROFS: Failure.READ_ONLY}
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """What keeps the database from its work; None for an error that is not the database's, but a bug of ours.
-
-    A lost connection, and no free connection or lock in time, are SILENT; a deleted file is GONE. Otherwise the code of
-    the error decides, by the first of _FAILURES that it begins with. An error of any other code, such as a column that
-    does not exist or a second row with a unique key, is None, and so is whatever is no SQLAlchemyError.
-    """
+    """What keeps the database, or the disk, from its work; None for any other error, which is a bug of ours."""
+    if isinstance(error, OSError):
+        return _FAILURES_OF_DISK.get(error.errno or 0)
     if isinstance(error, sa.exc.TimeoutError):  # of the pool of connections, or of our lock for SQLite
         return Failure.SILENT
     if not isinstance(error, sa.exc.DBAPIError):

@@ -595,8 +595,16 @@ def test_a_file_of_the_data_folder_that_cannot_be_used_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Not the folder, which is as it should be."""
-    (tmp_path / "secret.key").mkdir()
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
+    database, key = tmp_path / "attention-shapes.sqlite3", tmp_path / "secret.key"
+    database.write_text("no database")
+    for can_write, reason in ((True, "not a database"), (False, "cannot be written to")):
+        monkeypatch.setattr("app.cli.database.os.access", lambda *_, can_write=can_write: can_write)
+        sentence = refusal(capsys, "teacher", "add", "ada@example.org")
+        assert f"{database} cannot be opened" in sentence
+        assert reason in sentence
+    key.unlink()
+    key.mkdir()
     assert "secret.key cannot be used" in refusal(capsys, "teacher", "add", "ada@example.org")
 
 

@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 from app import cli
 from app.exchange import hub
 from app.exchange.hub import HubError, fetch_config, repository_name
+from app.machine.work_queue import Places
 from app.settings import Settings
 from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.running_app import make_app
@@ -261,13 +262,12 @@ def test_a_hub_that_does_not_answer_is_given_up(fake: FakeHub, tmp_path: Path, m
     fake.may_answer.clear()
     assert problem("org/good", tmp_path).problem == "unreachable"
     fake.may_answer.set()
-    assert hub._fetch_slots.acquire(blocking=False)  # and its place is free again
-    hub._fetch_slots.release()
+    assert not hub._fetches.held  # its place is free again
 
 
 def test_too_many_at_once_are_asked_to_wait(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one after the last place is refused at once."""
-    monkeypatch.setattr(hub, "_fetch_slots", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(hub, "_fetches", Places(1, reserved=0, of_visitor=1))
     fake.may_answer.clear()
     first = threading.Thread(target=fetch_config, args=("org/good", tmp_path), kwargs={"allowed": True})
     first.start()

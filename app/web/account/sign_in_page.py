@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.machine.work_queue import Client
 from app.store.people import parse_email
 from app.translation import gettext as _
 from app.web.shared.cookies import TEACHER_COOKIE
@@ -106,7 +107,9 @@ def _verify_and_sign_in(
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
     password, stored = form.raw("password", MAX_PASSWORD + 1), teacher.password_hash if teacher else None
-    verified = services.passwords.verify(password, stored)
+    is_known = guesses[0][0] == "known"
+    client = Client(guesses[0][1] if is_known else client_network(request), is_member=is_known)
+    verified = services.passwords.verify(password, stored, client)
     if teacher is None or not verified:
         for limit, key in guesses:
             services.limits.record_failure(limit, key)

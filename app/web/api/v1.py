@@ -18,7 +18,7 @@ from app.forward.real_head import RealHead
 from app.grading.grade import grade
 from app.grading.hints import write_hint
 from app.machine.jobs import JobKind, JobRefusedError
-from app.machine.work_queue import Client
+from app.machine.work_queue import Client, QueueFullError
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import SizeSource
 from app.models.parameter_count import parameters_json
@@ -298,7 +298,7 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 
 @router.post("/models", name="api_import_model")
 @in_threads("hub")
-def import_model(request: Request, services: ServicesDep, body: ImportRequest) -> ModelDetail:
+def import_model(request: Request, services: ServicesDep, client: QueueClient, body: ImportRequest) -> ModelDetail:
     """Import a config.json, or a model of the Hub by its name; return the model's entry, the sources of its sizes and
     the notes on its config. The same config with the same `name` always gets the same key.
 
@@ -308,7 +308,7 @@ def import_model(request: Request, services: ServicesDep, body: ImportRequest) -
     """
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
-        return _model_detail(import_from_hub(services.store, services.settings, body.hub, body.name))
+        return _model_detail(import_from_hub(services.store, services.settings, body.hub, body.name, client))
     if body.config is not None and body.hub is None:
         return _model_detail(import_config(services.store, body.config, "pasted", body.name))
     raise HTTPException(422, _("Give either “config” (the object of a config.json) or “hub” (such as org/name)."))
@@ -430,7 +430,7 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
 
 
 @router.post("/forward")
-@in_threads("forward", lambda: why_not_run("busy"))
+@in_threads("forward")
 def run_forward(request: Request, services: ServicesDep, client: QueueClient, body: ForwardRequest) -> dict[str, Any]:
     """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
 
@@ -458,7 +458,7 @@ def list_checkpoints(services: ServicesDep) -> list[CheckpointEntry]:
 
 
 @router.post("/heads", name="api_run_real_head")
-@in_threads("forward", lambda: why_not_run("busy"))
+@in_threads("forward")
 def run_head_of_checkpoint(
     request: Request, services: ServicesDep, client: QueueClient, body: RealHeadRequest
 ) -> dict[str, Any]:
@@ -489,15 +489,18 @@ def _answer(
     STATUS_OF_REASON has for its reason, or 503 for any other reason, with the job's sentence.
     """
     try:
-        job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
+        with services.programs.taken(client):
+            job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
+            try:
+                job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
+                if job.ending == "ready":
+                    return services.jobs.rows.result(job)
+            finally:
+                services.jobs.rows.delete(job)
+    except QueueFullError:
+        raise HTTPException(503, why_not_run("busy")) from None
     except JobRefusedError as refusal:
         raise HTTPException(503, why_not_queued(refusal)) from None
-    try:
-        job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
-        if job.ending == "ready":
-            return services.jobs.rows.result(job)
-    finally:
-        services.jobs.rows.delete(job)
     problem = job.problem or why_it_waits(services, job) or why_not_run("busy")
     raise HTTPException(STATUS_OF_REASON.get(job.reason, 503), problem)
 

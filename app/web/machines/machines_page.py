@@ -16,7 +16,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.machine.jobs import JOB_FORM, Job, JobKind, Runner
+from app.machine.jobs import JOB_FORM, Job, JobKind, Runner, percent
 from app.store import AuditAction, Store, Teacher
 from app.store.jobs import JOB_RETENTION
 from app.store.machines import JobRecord, KindQueue
@@ -221,7 +221,7 @@ def _job_line(job: JobRecord, at: datetime) -> JobLine:
         waited = at - job.created_at
     return JobLine(
         job,
-        100 * job.done // job.total,
+        percent(job.done, job.total),
         _duration(waited),
         _duration(took),
         _age(job.heard_at, at),

@@ -45,7 +45,15 @@ from app.web.materials.worksheet_preview import paper_response, unpack_settings
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
-from app.web.shared.permissions import LARGEST_ID, EditableMaterial, MaterialToSave, QueueClient, SignedIn, owner_of_new
+from app.web.shared.permissions import (
+    LARGEST_ID,
+    EditableMaterial,
+    MaterialToSave,
+    QueueClient,
+    SignedIn,
+    owner_of_new,
+    queue_client,
+)
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
@@ -309,7 +317,7 @@ def _imported(
             problem = empty_field(way)
         else:
             services.storage.charge(client_network(request), BYTES_OF_MODEL)
-            model = import_model_by(services, typed, way)
+            model = import_model_by(services, typed, way, queue_client(request, services))
             texts, imported, typed = texts.with_fields(model=model.key), (model.key, *imported), ImportForm()
     except (hub.HubError, ConfigError) as error:
         problem = str(error).encode(errors="replace").decode()  # half a character from JSON cannot be shown

@@ -26,7 +26,7 @@ from app.web.shared.import_form import (
     is_filled,
     read_import_form,
 )
-from app.web.shared.permissions import require_practice
+from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
@@ -74,7 +74,7 @@ def list_models(services: ServicesDep, sort: str = "") -> Response:
 
 @router.post("/models")
 @in_threads("hub")
-def import_model(request: Request, services: ServicesDep, form: FormDep) -> Response:
+def import_model(request: Request, services: ServicesDep, client: QueueClient, form: FormDep) -> Response:
     """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the field.
 
     `import_way` decides which field counts. The status is 422 if that field is empty or the config cannot be read, else
@@ -88,7 +88,7 @@ def import_model(request: Request, services: ServicesDep, form: FormDep) -> Resp
     if is_filled(typed, way):
         services.storage.charge(client_network(request), BYTES_OF_MODEL)
         try:
-            return RedirectResponse(url_for("show_model", key=import_model_by(services, typed, way).key), 303)
+            return RedirectResponse(url_for("show_model", key=import_model_by(services, typed, way, client).key), 303)
         except hub.HubError as error:
             problem, status = str(error), error.status
         except ConfigError as error:

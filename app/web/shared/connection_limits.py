@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.web.shared.request_guard import MAX_HEADERS, MAX_TARGET
+from app.web.shared.urls import network_of
 
-REQUEST_DEADLINE_S = 60.0  # from the first byte of a request, or from the connection, to the last byte of the body
+# A request has this long to come whole, from its first byte or from the connection; its body has a second more for each
+# BODY_RATE bytes that have come, so that the longest has a minute.
+REQUEST_DEADLINE_S, BODY_RATE = 20.0, 50_000
+MAX_OPEN_CONNECTIONS = 4_000  # of one process: 500 students whose browsers open the six that they may
 MAX_BESIDE_BODY = MAX_TARGET + MAX_HEADERS  # bytes of a request that has not come whole
 REPEAT_INTERVAL_S = 60.0
 
@@ -43,19 +48,27 @@ _log.setLevel(logging.WARNING)
 _log.addFilter(OncePerInterval())
 
 
-class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, for requests that come whole before REQUEST_DEADLINE_S and whose head is not too long.
+def most_connections() -> int:
+    """How many connections may be open: MAX_OPEN_CONNECTIONS, or half as many as this process may open files."""
+    with suppress(ImportError):  # there is no such limit on Windows
+        import resource
 
-    Else the connection is closed. What is kept of a request that has not come whole, beside its body, are at most
-    MAX_BESIDE_BODY bytes and what came with the last of them; `Guard` limits what has come whole, and bodies. A request
-    that cannot be parsed is logged at most once in REPEAT_INTERVAL_S.
+        files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files != resource.RLIM_INFINITY:
+            return min(MAX_OPEN_CONNECTIONS, files // 2)
+    return MAX_OPEN_CONNECTIONS
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, for requests that come whole in time and whose head is not too long; other connections are
+    closed. Where there are too many, those that wait longest make room, of the network that has most.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Begin between requests, without a deadline, and log to `_log` in place of uvicorn's logger."""
         super().__init__(*arguments, **options)
         self.logger = _log
         self._deadline: asyncio.TimerHandle | None = None
+        self._due_at = self._waits_since = 0.0  # by the loop's clock
         self._is_between_requests = True
         self._is_first_of_chunk = True
         self._beside_body = 0  # bytes of the request that is coming
@@ -63,15 +76,15 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._set_deadline()
+        if len(self.connections) > (most := most_connections()):
+            self._close_waiting(most // 16)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; then, if a request is unfinished and more than MAX_BESIDE_BODY of its bytes are no part of
-        its body, log a warning, answer 431 and close the connection, unless that is closing already.
-        """
+        """Parse what came, and refuse a request with too many bytes beside its body."""
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)
@@ -81,9 +94,6 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begin a request and its deadline. If the chunk that is being parsed has bytes of an earlier request, too,
-        none of the chunk's bytes count for this one.
-        """
         if not self._is_first_of_chunk:  # where it begins in the chunk is not known
             self._beside_body = 0
         self._is_first_of_chunk = self._is_between_requests = False
@@ -97,6 +107,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._beside_body -= len(body)
+        if not self.cycle.response_complete:
+            self._due_at += len(body) / BODY_RATE
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -104,10 +116,43 @@ class LimitedProtocol(HttpToolsProtocol):
         self._cancel_deadline()
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        self._waits_since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether the server waits for a request, or for the rest of one."""
+        return not self._is_between_requests or self.cycle is None or self.cycle.response_complete
+
+    def _close_waiting(self, count: int) -> None:
+        """Close some connections on which the server waits, of the network that has most of them: those that it has
+        waited for longest.
+        """
+        waiting = dict[str, list[LimitedProtocol]]()
+        for each in self.connections:
+            if isinstance(each, LimitedProtocol) and each._is_waiting:
+                waiting.setdefault(network_of(each.client[0] if each.client else ""), []).append(each)
+        crowd = max(waiting.values(), key=len)
+        for each in sorted(crowd, key=lambda each: each._waits_since)[: max(count, 1)]:
+            each.transport.abort()
+
     def _set_deadline(self) -> None:
-        """Close the connection in REQUEST_DEADLINE_S from now, unless `_cancel_deadline` is called before."""
+        """Close the connection in REQUEST_DEADLINE_S from now, or later the more of the body has come by then, unless
+        `_cancel_deadline` is called before.
+        """
         self._cancel_deadline()
-        self._deadline = self.loop.call_later(REQUEST_DEADLINE_S, self.transport.close)
+        self._waits_since = self.loop.time()
+        self._due_at = self._waits_since + REQUEST_DEADLINE_S
+        self._deadline = self.loop.call_at(self._due_at, self._close_late)
+
+    def _close_late(self) -> None:
+        if self.flow.read_paused:  # the app has yet to read what has come
+            self._due_at = self.loop.time() + REQUEST_DEADLINE_S
+        if self._due_at > self.loop.time():
+            self._deadline = self.loop.call_at(self._due_at, self._close_late)
+        else:
+            self.transport.close()
 
     def _cancel_deadline(self) -> None:
         if self._deadline:

@@ -92,7 +92,8 @@ def register_exception_handlers(app: FastAPI) -> None:
     app.exception_handler(PasswordsBusyError)(_passwords_busy)
     app.exception_handler(HTTPException)(_http_exception)
     app.exception_handler(RequestValidationError)(_invalid_request)
-    app.exception_handler(SQLAlchemyError)(_database_error)
+    app.exception_handler(SQLAlchemyError)(_storage_error)
+    app.exception_handler(OSError)(_storage_error)
     app.exception_handler(ClientDisconnect)(_client_disconnected)
     app.exception_handler(Exception)(_unexpected_error)
 
@@ -136,13 +137,14 @@ async def _core_error(request: Request, error: Exception) -> Response:
 
 
 async def _http_exception(request: Request, error: HTTPException) -> Response:
-    """The status, headers and sentence of an HTTPException; a 404 or 405 without a sentence gets a default one, and any
-    other status keeps its `detail`.
-
-    Instead, a GET that gets a 405, since only forms are sent to its address, is redirected (303) to the nearest page
-    above (see `page_above`), except below /api/ and for htmx.
-    """
+    """An HTTPException with its status, sentence and headers."""
     path = request.url.path
+    if error.status_code == 400 and isinstance(error.__cause__, ValueError | RecursionError):  # FastAPI’s parser
+        sentence = _(
+            "The body of this request can’t be read: send JSON in UTF-8, without numbers of thousands of digits and "
+            "without deep nesting."
+        )
+        return _error_response(request, 422, sentence)
     if error.status_code == 405 and request.method == "GET" and not (is_htmx(request) or path.startswith("/api/")):
         return RedirectResponse(page_above(path), 303)
     sentences = {404: _("There is no page at this address."), 405: _wrong_method(request)}
@@ -250,20 +252,17 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
     return sentences[kind].format(**error.get("ctx", {})) if kind in sentences else error["msg"]
 
 
-async def _database_error(request: Request, error: Exception) -> Response:
-    """503 while the database cannot save, being full or read-only (Retry-After: 30 s), or does not respond (2 s).
-
-    A new row whose parent is gone is a 404 instead, and a page of the demonstration that would save something a 403
-    that says so. Every other error is a bug: it is raised again, becomes a 500, and is logged with its traceback. Only
-    the failures that get a 503 are counted, each time, and logged at most once in LOG_INTERVAL_S for each kind, without
-    the error's text, which holds people's data.
+async def _storage_error(request: Request, error: Exception) -> Response:
+    """503 while nothing can be saved, or the database does not respond; an error of another kind is a bug, and is
+    raised again.
     """
     if is_orphan(error):
         return _error_response(request, 404, _("This has been deleted in the meantime, so nothing can be added to it."))
     failure = failure_of(error)
     if failure is None:
         raise error
-    if failure is Failure.READ_ONLY and asks_for_demonstration(request):
+    is_of_database = isinstance(error, SQLAlchemyError)
+    if failure is Failure.READ_ONLY and is_of_database and asks_for_demonstration(request):
         sentence = _(
             "This is the public demonstration, in which nothing can be changed, stored or exported. With an "
             "account of your own, it would be done now."
@@ -287,6 +286,7 @@ async def _client_disconnected(request: Request, error: Exception) -> Response:
 
 async def _unexpected_error(request: Request, error: Exception) -> Response:
     """500; the server logs the traceback with the id of the request."""
-    # Starlette answers this outside of every middleware.
+    # Starlette answers this outside of every middleware, and uvicorn closes the connection afterwards.
     sentence = _("Something went wrong on the server. Nothing you typed is lost: try again.")
-    return _error_response(request, 500, sentence, {**HEADERS, "X-Request-ID": REQUEST_ID.get()})
+    headers = {**HEADERS, "X-Request-ID": REQUEST_ID.get(), "Connection": "close"}
+    return _error_response(request, 500, sentence, headers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.exchange.imported_models import import_from_hub, import_text, model_name_from_path
+from app.machine.work_queue import Client
 from app.sheets.worksheet import Model
 from app.translation import gettext as _
 from app.web.shared.forms import FormReader
@@ -55,7 +56,7 @@ def import_way(typed: ImportForm) -> str:
     return filled[0] if len(filled) == 1 else IMPORT_WAYS[0]
 
 
-def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
+def import_model_by(services: Services, typed: ImportForm, way: str, client: Client) -> Model:
     """Import the model of the form by `way`: 'hub', 'file', or else the pasted text, and return it as it is stored. No
     storage budget is charged here, and an empty field is not checked for.
 
@@ -63,7 +64,7 @@ def import_model_by(services: Services, typed: ImportForm, way: str) -> Model:
     from the config. Raises HubError or ConfigError.
     """
     if way == "hub":
-        return import_from_hub(services.store, services.settings, typed.hub, typed.name)
+        return import_from_hub(services.store, services.settings, typed.hub, typed.name, client)
     if way == "file":
         name = typed.name or model_name_from_path(typed.file_name)
         return import_text(services.store, typed.file, "file", name)

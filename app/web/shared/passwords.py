@@ -13,6 +13,7 @@ from typing import NamedTuple
 from anyio import sleep
 from pwdlib import PasswordHash
 
+from app.machine.work_queue import THE_APP, Client, Places, QueueFullError
 from app.translation import gettext as _
 
 MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
@@ -63,21 +64,21 @@ class Passwords:
         self._hasher = PasswordHash.recommended()
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
         # Waiting takes a thread of the pool, so the number of those who wait is limited too.
-        self._room = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE + MAX_WAITING)
+        self._room = Places(MAX_HASHES_AT_ONCE + MAX_WAITING, reserved=2, of_visitor=4)
         self._slow, self._slow_lock = Counter[str](), threading.Lock()  # how many wait slowly, by network
         self._turns = list[_Turn]()  # those reserved
 
     def hash(self, password: str) -> str:
         """The hash to store for a password; raises PasswordsBusyError."""
-        with self._wait_for_turn():
+        with self._turn(THE_APP):
             return self._hasher.hash(password)
 
-    def verify(self, password: str, stored: str | None) -> bool:
+    def verify(self, password: str, stored: str | None, client: Client = THE_APP) -> bool:
         """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if `stored` is None.
 
         That takes as long, so that the time tells nobody whether an account exists. Raises PasswordsBusyError.
         """
-        with self._wait_for_turn():
+        with self._turn(client):
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
         return right and stored is not None
 
@@ -126,15 +127,12 @@ class Passwords:
         return self._hasher.hash("nobody signs in with this")
 
     @contextmanager
-    def _wait_for_turn(self) -> Iterator[None]:
-        """Wait, blocking the thread, until fewer than MAX_HASHES_AT_ONCE others run, then run the block.
-
-        Raises PasswordsBusyError at once, without running it, if MAX_WAITING wait already.
+    def _turn(self, client: Client) -> Iterator[None]:
+        """Wait, blocking the thread, until fewer than MAX_HASHES_AT_ONCE others run; raises PasswordsBusyError at once
+        if there is no place to wait.
         """
-        if not self._room.acquire(blocking=False):
-            raise PasswordsBusyError
         try:
-            with self._work:
+            with self._room.taken(client), self._work:
                 yield
-        finally:
-            self._room.release()
+        except QueueFullError:
+            raise PasswordsBusyError from None

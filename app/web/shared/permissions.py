@@ -144,7 +144,7 @@ async def practice_is_open(request: Request, services: ServicesDep) -> bool:
     return services.settings.practice or await run_in_threadpool(teacher_of, request, services) is not None
 
 
-def _practice_closed() -> HTTPException:
+def practice_closed() -> HTTPException:
     """The error for a closed page (403), which says where students and teachers go instead."""
     sentence = _(
         "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
@@ -156,7 +156,7 @@ def _practice_closed() -> HTTPException:
 async def require_practice(open_to_practice: PracticeOpen) -> None:
     """Raise 403 where this browser may not practise."""
     if not open_to_practice:
-        raise _practice_closed()
+        raise practice_closed()
 
 
 def require_teacher(teacher: MaybeTeacher) -> Teacher:
@@ -364,7 +364,7 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
         return
     if run.activity_id is None:
         if not open_to_practice:
-            raise _practice_closed()
+            raise practice_closed()
         return
     token, activities = request.cookies.get(VISITOR_COOKIE), services.store.activities
     if token and activities.of_visitor(token, run.activity_id):

@@ -1,4 +1,4 @@
-"""Middleware around every request: a limit on its size, a check that forms come from our pages, security headers."""
+"""Middleware around every request: limits on its size, a check that forms come from our pages, security headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a meg
 MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script
 MAX_FORM = 64_000
 MAX_PAPER = 32_000  # answers of some 400 students, typed in from paper: marking them takes a tenth of a second
-MAX_BODIES = 64_000_000  # of all requests that one process is reading or answering
 
 # The first fitting one has the limit of a path; whatever is not here may send MAX_FORM.
 _BODY_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
@@ -72,30 +71,15 @@ def body_limit(path: str) -> int:
     return next((most for pattern, most in _BODY_LIMITS if pattern.fullmatch(path)), MAX_FORM)
 
 
-class _RefusedError(Exception):
-    """A body of which more has come than may be kept, with the status that says so."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
 class Guard:
-    """ASGI middleware: HEAD as GET, 431 for long headers, 403 for forms of other sites, 413 for long bodies; HEADERS
-    on every response, whose language is one that the browser prefers.
+    """ASGI middleware: HEAD as GET, 431 for long headers, 403 for forms of other sites; HEADERS on every response,
+    whose language is one that the browser prefers.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._bodies = 0  # bytes of all bodies that have come and are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an HTTP request; anything else goes to the app unchanged.
-
-        In this order: set the language that the browser prefers; refuse a request that `_is_too_long` (431); turn HEAD
-        into GET; drop cookies with a backslash; note the request for `current_page_request`; refuse what another site
-        sent with any method but GET and OPTIONS (403); run the app (see `_with_size_limit`).
-        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -113,51 +97,7 @@ class Guard:
             sentence = _("This form was sent from another site: open the page here and try again.")
             await _refusal_response(scope, sentence, 403)(scope, receive, send)
             return
-        await self._with_size_limit(scope, receive, send)
-
-    async def _with_size_limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; 413 for a body over its path's `body_limit`, 503 while all bodies together exceed MAX_BODIES.
-
-        If the Content-Length is over the limit, the app does not run; else it is stopped once too much has come, and an
-        answer of its own to a body over the limit is replaced by the 413. A body counts among all bodies, as far as it
-        has come, until its request has been answered.
-        """
-        most = body_limit(scope["path"])
-        length = Headers(scope=scope).get("content-length", "")
-        if length.isdigit() and (len(length) > len(str(most)) or int(length) > most):
-            await _body_refusal(scope, 413, most)(scope, receive, send)
-            return
-        received = 0  # bytes
-
-        def problem() -> int:
-            """The status of the refusal, 0 where there is none."""
-            return 413 if received > most else 503 if self._bodies > MAX_BODIES else 0
-
-        async def count_received() -> Message:
-            """The next message of the request. The bytes of its body are counted for this request and among all; if
-            there are any, and `problem` then gives a status, raises _RefusedError with it.
-            """
-            nonlocal received
-            message = await receive()
-            size = len(message.get("body", b""))
-            received += size
-            self._bodies += size
-            if size and (status := problem()):
-                raise _RefusedError(status)
-            return message
-
-        async def refuse_truncated(message: Message) -> None:
-            """Send a message of the app; raise _RefusedError where it begins to answer a body that is refused."""
-            if received > most and message["type"] == "http.response.start":  # the app took it for a broken body
-                raise _RefusedError(413)
-            await send(message)
-
-        try:
-            await self.app(scope, count_received, refuse_truncated)
-        except _RefusedError as error:
-            await _body_refusal(scope, error.status, most)(scope, receive, send)
-        finally:
-            self._bodies -= received
+        await self.app(scope, receive, send)
 
 
 def _is_too_long(scope: Scope) -> bool:
@@ -180,20 +120,6 @@ def _without_escaped_cookies(scope: Scope) -> Scope:
         for name, value in scope["headers"]
     ]
     return {**scope, "headers": headers}
-
-
-def _body_refusal(scope: Scope, status: int, most: int) -> Response:
-    """The response to a refused body, with the limit `most` in bytes for a 413, else with the advice to try again; it
-    closes the connection, as more may come.
-    """
-    sentence = (
-        _("This request may have at most {most:,} bytes: send less at once.").format(most=most)
-        if status == 413
-        else _("Too much is being sent at once: try again in a moment.")
-    )
-    response = _refusal_response(scope, sentence, status)
-    response.headers["Connection"] = "close"
-    return response
 
 
 def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:

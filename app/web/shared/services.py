@@ -25,6 +25,7 @@ from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.machine.housekeeper import Housekeeper
 from app.machine.jobs import Jobs
+from app.machine.work_queue import Places
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -38,13 +39,14 @@ from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
 ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
+MAX_PROGRAMS = 24  # that wait for a run by the API, in each process; visitors leave eight, and one network has eight
 # In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
 # class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
 # a few more of them than may wait at a time, so that whoever is one too many is told at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
     "class": 8,
     "run": 2,
-    "forward": 24,  # of programs; one that finds none free is refused
+    "forward": MAX_PROGRAMS + 4,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
     "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,
@@ -65,6 +67,7 @@ class Services:
     limits: RateLimits = field(default_factory=RateLimits)
     storage: StorageBudget = field(default_factory=StorageBudget)
     passwords: Passwords = field(default_factory=Passwords)
+    programs: Places = field(default_factory=lambda: Places(MAX_PROGRAMS, reserved=8, of_visitor=8))
     mail: Mail | None = None
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)

@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import quote, urlencode, urlsplit
@@ -178,13 +179,17 @@ def public_url(request: Request, settings: Settings) -> str:
 
 
 def client_network(request: Request) -> str:
-    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 address, which one customer has.
+    """Where a request comes from, by the address that the server has for the client; no header is read here."""
+    return network_of(request.client.host if request.client else "")
 
-    The address is the one that the server has for the client; no header is read here. Examples: '192.0.2.7', also for
-    '::ffff:192.0.2.7'; '2001:db8:1:2::/64' for '2001:db8:1:2::9'. A name that is no address, such as that of a test, is
-    returned unchanged; empty if the server knows no client.
+
+@lru_cache(4000)
+def network_of(host: str) -> str:
+    """An IPv4 address, or the /64 network of an IPv6 address, which one customer has.
+
+    Examples: '192.0.2.7', also for '::ffff:192.0.2.7'; '2001:db8:1:2::/64' for '2001:db8:1:2::9'. A name that is no
+    address, such as that of a test, is returned unchanged.
     """
-    host = request.client.host if request.client else ""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

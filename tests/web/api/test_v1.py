@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from starlette.testclient import TestClient
 
+from app.exchange import hub
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerFailed, RunTooLong
 from app.machine.jobs import Job, JobKind, Jobs
 from app.machine.work_queue import Client
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
+from app.settings import PROJECT
 from app.sheets.library import Library
 from app.web.api import v1
-from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR
+from app.web.shared import bodies, request_guard
+from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR, BudgetSpentError
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.run_jobs import RUN_LIMITS
 from tests.helpers.fake_runner import FakeRunner
@@ -294,8 +300,9 @@ def test_a_request_of_another_shape_is_refused(client: TestClient, body: object)
         (b"", 422),
         (b"{", 422),
         (b"\xff\xfe", 422),
-        (b"[" * 100_000, 400),
-        (b'{"worksheet": "llama-7b", "answers": {}, "tokens": ' + b"9" * 5000 + b"}", 400),
+        (b"[" * 100_000, 422),
+        ('{"worksheet": "é", "answers": {}}'.encode("latin-1"), 422),
+        (b'{"worksheet": "llama-7b", "answers": {}, "tokens": ' + b"9" * 5000 + b"}", 422),
         (b'{"worksheet": "\\ud800", "answers": {}}', 404),
         (b'{"worksheet": "llama-7b", "answers": {"\\ud800": "1"}}', 422),
         (b'{"worksheet": "llama-7b", "answers": {}, "\\ud800": 1}', 422),
@@ -404,6 +411,28 @@ def test_a_run_that_ends_without_result_has_its_status(
     """Input 422, too many or lost 503, too long 504; anything else is ours and tells nothing."""
     runner.problem = problem
     assert "secret" not in refused(client, "POST", "/api/v1/forward", status, json={"model": "llama-7b"})
+
+
+def test_every_status_is_documented(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that its modules name, and those of requests that something refuses before or around them."""
+    sources = "".join(inspect.getsource(module) for module in (v1, bodies, request_guard))
+    named = set(map(int, re.findall(r"(?:HTTPException\(|_refusal_response\(scope, sentence, )(\d+)", sources)))
+    named |= {status for status, _sentence in hub.PROBLEMS.values()} | set(v1.STATUS_OF_REASON.values())
+    answers = [
+        client.get("/api/v1/models"),
+        client.get("/api/v1/models/nope"),
+        client.get("/api/v1/grade"),
+        client.post("/api/v1/grade", json={}),
+        client.post("/api/v1/grade", json={}, headers={"Sec-Fetch-Site": "cross-site"}),
+    ]
+    for problem in (BudgetSpentError(1), OSError(errno.ENOSPC, "full"), RuntimeError()):
+        monkeypatch.setattr(Library, "variant", Mock(side_effect=problem))
+        answers.append(client.get("/api/v1/worksheets"))
+    seen = {answer.status_code for answer in answers}
+    page = (PROJECT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = set(map(int, re.findall(r"^\| (\d{3}) \|", page, re.MULTILINE)))
+    assert {200, 404, 405, 422, 403, 429, 503, 500} == seen
+    assert listed == named | seen - {200}
 
 
 def test_runs_are_queued_for_whoever_starts_them(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

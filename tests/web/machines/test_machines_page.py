@@ -205,6 +205,18 @@ def test_the_slowest_jobs_come_first(here: Installation) -> None:
     assert "1 h 06 min" in shown[slow.id]
 
 
+def test_a_job_of_no_steps_is_shown(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head of layer 0 reports that none of no layers is done; the page divides by their number."""
+    monkeypatch.setattr("app.machine.jobs.BEAT_S", 0)
+    here.add("head")
+    job = here.start("head")
+    task = Task(here.store.jobs, CUDA, job, {}, lambda: False)
+    task.report(0, 0)
+    task.check()
+    here.store.jobs.finish(job, "ready")
+    assert list(rows(here.look())) == [job.id]
+
+
 @pytest.mark.parametrize("is_started", [False, True])
 def test_a_job_is_cancelled_once(here: Installation, is_started: bool) -> None:
     """Waiting or at work; the audit log has it by number, and a second click changes nothing and says so."""

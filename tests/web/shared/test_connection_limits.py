@@ -34,6 +34,7 @@ async def count_body(scope: Scope, receive: Receive, send: Send) -> None:
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
     """Where a server with the limits answers; a request has half a second."""
     monkeypatch.setattr(connection_limits, "REQUEST_DEADLINE_S", 0.5)
+    monkeypatch.setattr(connection_limits, "BODY_RATE", 5_000)
     config = uvicorn.Config(count_body, http=LimitedProtocol, lifespan="off", log_level="warning", log_config=None)
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -97,6 +98,15 @@ def test_half_a_request_is_given_up(address: Address, piece: bytes) -> None:
     before = time.monotonic()
     answer(address, piece)
     assert 0.3 < time.monotonic() - before < 10
+
+
+def test_a_body_has_longer_the_more_of_it_has_come(address: Address) -> None:
+    """A second more for each BODY_RATE bytes, so what trickles in is given up all the same."""
+    begin = b"POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n"
+    before = time.monotonic()
+    assert answer(address, begin, *[b"x" * 250] * 20).count(b"5000 2") == 1
+    assert time.monotonic() - before > 0.6
+    assert answer(address, begin, *[b"x"] * 40) == b""
 
 
 def test_a_flood_of_malformed_requests_is_one_line_in_the_log(

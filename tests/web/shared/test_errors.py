@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from functools import partial
 
@@ -74,7 +75,7 @@ def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytes
     """500, and nothing of the exception: no name, no text, no traceback."""
     broken(client, monkeypatch, RuntimeError("secret detail"))
     response = client.get(address)
-    assert response.status_code == 500
+    assert (response.status_code, response.headers["connection"]) == (500, "close")  # as uvicorn does
     assert "Something went wrong on the server." in response.text
     assert not re.search(r"secret|Traceback|RuntimeError", response.text)
 
@@ -120,6 +121,15 @@ def test_two_rows_where_one_may_be_are_a_bug(app_on_each_database: FastAPI, monk
     for error in (MultipleResultsFound(), IntegrityError("INSERT", {}, Exception()), DataError("x", {}, Exception())):
         monkeypatch.setattr("app.store.store.Store.add_visitor", lambda *_a, error=error: raise_(error))
         assert school.browser().post("/sheet/save", data=LLAMA_FORM).status_code == 500
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_disk_is_an_outage(client: TestClient, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """503 wherever a file can’t be written, also one of the demonstration; any other error of the system is a bug."""
+    monkeypatch.setattr("app.secret_key.tempfile.mkstemp", lambda **_: raise_(OSError(number, "no room")))
+    assert client.get("/demonstration").status_code == 503
+    broken(client, monkeypatch, OSError(errno.EMFILE, "too many"))
+    assert client.get("/").status_code == 500
 
 
 def test_no_free_connection_is_an_outage(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +246,7 @@ def test_every_answer_has_the_security_headers(client: TestClient, monkeypatch: 
         client.get("/api/v1/worksheets/nope"),
         client.post("/api/v1/grade", json={}),
         client.post("/sheet/check", data=LLAMA_FORM),
-        client.post("/sheet/check", content=b"x" * (MAX_BODY + 1)),
+        client.post("/sheet/check", data={"long": "x" * MAX_BODY}),
         client.post("/sheet/check", data=LLAMA_FORM, headers=other_site),
         client.post("/runs", data={**LLAMA_FORM, "queries.rows": "1"}, follow_redirects=False),
     ]

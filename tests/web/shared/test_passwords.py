@@ -44,7 +44,7 @@ def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = [threading.Thread(target=passwords.hash, args=("x",)) for _ in range(MAX_HASHES_AT_ONCE + MAX_WAITING)]
     for thread in threads:
         thread.start()
-    while passwords._room._value:  # how many may still come in
+    while passwords._room.held.total() < len(threads):
         threading.Event().wait(0.01)
     with pytest.raises(PasswordsBusyError):
         passwords.hash("x")

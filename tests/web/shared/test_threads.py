@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from inspect import iscoroutinefunction
 from itertools import islice
 
+import pytest
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -78,9 +79,11 @@ def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner
     assert Counter(request.result().status_code for request in asked)[200] == RUN_LIMITS.member
 
 
-def test_programs_that_find_no_thread_are_told_at_once(client: TestClient, runner: FakeRunner) -> None:
+def test_programs_that_find_no_place_are_told_at_once(
+    client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Though each of them may have another run, and the queue has room."""
-    School(client.app).services.threads["forward"].total_tokens = 1  # type: ignore[arg-type]
+    monkeypatch.setattr(School(client.app).services.programs, "_places", 1)  # type: ignore[arg-type]
     runner.gate.clear()
     with ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(client.post, "/api/v1/forward", json=FORWARD) for _ in range(2)]

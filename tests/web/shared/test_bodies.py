@@ -1,0 +1,241 @@
+"""What one client sends, or takes of anything else that all share, leaves room for everybody."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import anyio
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app.exchange import hub
+from app.machine.jobs import JobKind, JobRefusedError
+from app.machine.work_queue import Client, QueueFullError
+from app.web.shared import connection_limits
+from app.web.shared.bodies import BODIES_OF_NETWORK
+from app.web.shared.connection_limits import LimitedProtocol
+from app.web.shared.cookies import VISITOR_COOKIE
+from app.web.shared.rate_limits import BYTES_OF_MODEL, BudgetSpentError, TooManyGuessesError
+from app.web.shared.request_guard import MAX_BODY, MAX_FORM
+from app.web.shared.services import Services
+from tests.helpers.class_sheet import HALF, press
+from tests.helpers.school import Browser, Classroom
+
+ATTACKER, SOMEBODY = "192.0.2.1", "198.51.100.9"
+LARGE = MAX_BODY - 50_000
+FORM, JSON = b"application/x-www-form-urlencoded", b"application/json"
+
+
+class HalfSent:
+    """A request of which `size` bytes of the body have come, and then no more."""
+
+    def __init__(self, client: TestClient, network: str, size: int = LARGE, path: str = "/api/v1/models") -> None:
+        self.status, self.detail = 0, b""
+        self._body, self._has_come = b"x" * size, threading.Event()
+        scope: dict[str, Any] = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+            "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
+            "headers": [(b"host", b"testserver"), (b"content-type", JSON if "/api/" in path else FORM)],
+            "client": (network, 1), "server": ("testserver", 80),
+        }  # fmt: skip
+        assert client.portal
+        app: Any = client.app
+        self._future: Future[Any] = client.portal.start_task_soon(app, scope, self._receive, self._send)
+        self._future.add_done_callback(lambda _: self._has_come.set())
+        assert self._has_come.wait(60)
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._body:
+            body, self._body = self._body, b""
+            return {"type": "http.request", "body": body, "more_body": True}
+        self._has_come.set()
+        await anyio.sleep_forever()
+        return {}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        self.status = message.get("status", self.status)
+        self.detail += message.get("body", b"")
+
+    def wait(self) -> int:
+        """The status, once there is one."""
+        self._future.result(60)
+        return self.status
+
+    def end(self) -> None:
+        self._future.cancel()
+        with suppress(BaseException):
+            self._future.result(60)
+
+
+@pytest.fixture
+def half_sent(client: TestClient) -> Iterator[Callable[..., HalfSent]]:
+    """Begin a request that is given up at the end of the test."""
+    begun = list[HalfSent]()
+
+    def begin(network: str, *details: Any) -> HalfSent:
+        begun.append(HalfSent(client, network, *details))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.end()
+
+
+@pytest.fixture
+def classroom(client: TestClient) -> Classroom:
+    return Classroom(client.app)  # type: ignore[arg-type]
+
+
+def send_large(client: TestClient, network: str, **cookies: str) -> int:
+    """The status of a form of more than MAX_FORM bytes, which the page refuses with 422 if it reads it."""
+    browser = Browser(client.app, client=(network, 1), cookies=cookies)
+    return browser.post("/models", data={"way": "text", "text": "x" * 10 * MAX_FORM}).status_code
+
+
+def test_one_network_holds_a_share_of_all_bodies(
+    client: TestClient, classroom: Classroom, half_sent: Callable[..., HalfSent]
+) -> None:
+    """The rest is refused, with the sentence for it also where JSON is read. Others, and members and short forms of the
+    same network, find room.
+    """
+    sent = [half_sent(ATTACKER) for _ in range(40)]
+    assert Counter(each.status for each in sent) == {0: (most := BODIES_OF_NETWORK // LARGE), 503: 40 - most}
+    assert b"at once" in sent[-1].detail
+    assert [send_large(client, network) for network in (SOMEBODY, ATTACKER)] == [422, 503]
+    _, student = classroom.join()
+    for browser in (student, classroom.instructor):
+        assert send_large(client, ATTACKER, **browser.cookies) == 422
+    student._transport.client = (ATTACKER, 1)  # type: ignore[attr-defined]
+    assert press(student, classroom.activity, "save", HALF).status_code == 200
+    for each in sent:
+        each.end()
+    assert send_large(client, ATTACKER) == 422
+
+
+def test_the_network_that_holds_most_makes_room(client: TestClient, half_sent: Callable[..., HalfSent]) -> None:
+    """Where many networks fill what visitors have, whoever sends less than each of them gets through."""
+    sent = [half_sent(f"192.0.2.{number}") for number in range(10) for _ in range(BODIES_OF_NETWORK // LARGE)]
+    small = half_sent(SOMEBODY, 5 * MAX_FORM)
+    assert send_large(client, SOMEBODY) == 422
+    assert {each.wait() for each in sent if each.status} == {503}
+    assert small.status == 0
+
+
+def test_a_server_for_exams_reads_no_large_body_of_a_visitor(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, half_sent: Callable[..., HalfSent]
+) -> None:
+    """Nobody who may not practise makes it keep one: 403, before the body has come."""
+    settings = Classroom(client.app).school.services.settings  # type: ignore[arg-type]
+    monkeypatch.setattr(settings, "practice", False)
+    assert half_sent(ATTACKER, MAX_FORM + 1).wait() == 403
+
+
+def take_job(kind: JobKind) -> Callable[[Services, Client], object]:
+    """Queue a job that nobody does."""
+
+    def take(services: Services, client: Client) -> object:
+        limits = services.jobs._kinds[kind][1]
+        key = f"{kind} {next(NUMBERS)}"
+        return services.store.jobs.add(
+            kind, client, limits, "", key, None, {}, {}, lambda: None, None, None, "", "", 0, None
+        )
+
+    return take
+
+
+def take_guess(services: Services, client: Client) -> None:
+    services.limits.check("sign-in", client.key)
+    services.limits.record_failure("sign-in", client.key)
+
+
+NUMBERS = itertools.count(1)
+REFUSALS = (JobRefusedError, QueueFullError, BudgetSpentError, TooManyGuessesError)
+# All that clients of a process share, besides bodies and connections: how one of them takes some.
+SHARED: dict[str, Callable[[Services, Client], object]] = {
+    "runs": take_job("run"),
+    "handouts": take_job("handout"),
+    "heads": take_job("head"),
+    "previews": lambda services, client: services.printer._requests._places.take(client),
+    "programs": lambda services, client: services.programs.take(client),
+    "passwords": lambda services, client: services.passwords._room.take(client),
+    "the Hub": lambda _services, client: hub._fetches.take(client),
+    "guesses": take_guess,
+    "storage": lambda services, client: services.storage.charge(client.key, BYTES_OF_MODEL),
+    "new names": lambda services, client: services.storage.charge_new_name(client.key),
+}
+
+
+@pytest.mark.parametrize("what", SHARED)
+def test_one_network_takes_a_share_of_what_all_need(
+    client: TestClient, classroom: Classroom, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """However much it asks for, others find some left, and so do members wherever they are; a student saves."""
+    monkeypatch.setattr(hub._fetches, "held", Counter[Client]())
+    take, services = SHARED[what], classroom.school.services
+
+    def take_all() -> None:
+        for _ in range(10_000):
+            take(services, Client(ATTACKER, is_member=False))
+
+    with pytest.raises(REFUSALS):
+        take_all()
+    take(services, Client(SOMEBODY, is_member=False))
+    with suppress(*REFUSALS):  # until visitors as a whole have what they may
+        for number in range(300):
+            take(services, Client(f"203.0.113.{number}", is_member=False))
+    take(services, Client("teacher 1"))
+    _, student = classroom.join()
+    assert press(student, classroom.activity, "save", HALF).status_code == 200
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[uvicorn.Server]:
+    """A server for an app that runs already, with the protocol that `serve` uses."""
+    server = uvicorn.Server(uvicorn.Config(app, http=LimitedProtocol, lifespan="off", log_config=None))
+    with socket.create_server(("127.0.0.1", 0), backlog=500) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield server
+        server.should_exit = server.force_exit = True
+        thread.join()
+
+
+MAX_OPEN = 60
+BEGIN = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1999000\r\n\r\n"
+
+
+@pytest.mark.parametrize(("content", "many"), [(BEGIN + b"x" * LARGE, 45), (b"", 100)])
+def test_a_student_saves_while_somebody_holds_connections(
+    client: TestClient, classroom: Classroom, monkeypatch: pytest.MonkeyPatch, content: bytes, many: int
+) -> None:
+    """More than there may be, or with more in them than is kept; from the same network and from another."""
+    monkeypatch.setattr(connection_limits, "MAX_OPEN_CONNECTIONS", MAX_OPEN)
+    _, student = classroom.join()
+    form = urlencode({**HALF, "form_id": "a form"})
+    head = {"Content-Type": FORM.decode(), "Cookie": f"{VISITOR_COOKIE}={student.cookies[VISITOR_COOKIE]}"}
+    with served(client.app) as server, ExitStack() as held:  # type: ignore[arg-type]
+        address = server.servers[0].sockets[0].getsockname()
+        for _ in range(many):
+            connection = held.enter_context(socket.create_connection(address, 20))
+            with suppress(OSError):  # refused meanwhile
+                connection.sendall(content)
+        for own_address in ("127.0.0.2", "127.0.0.1"):
+            saving = http.client.HTTPConnection("127.0.0.1", address[1], timeout=20, source_address=(own_address, 0))
+            with closing(saving):
+                saving.request("POST", f"{classroom.sheet_path}/save", form, head)
+                assert saving.getresponse().status == 200
+        assert len(server.server_state.connections) <= MAX_OPEN
