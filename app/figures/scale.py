@@ -48,13 +48,12 @@ class Scale:
         """The largest scale on which no side is longer than MAX_SIDE_PX and no figure of `plans` wider than its room.
 
         The tokens and the model's width, if the sheet states them, count as sides even if they were not typed, so that
-        the drawing does not jump while the sheet is being filled in. Until a side that the sheet asks for is known, the
-        scale has MIN_SIDE_PX for each unit, so that it depends on no length. If the table has a tensor with the
-        vocabulary in its columns, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened,
-        and the next one has MAX_SIDE_PX.
+        the drawing does not jump while the sheet is being filled in. If the table has a tensor with the vocabulary in
+        its columns, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened, and the next
+        one has MAX_SIDE_PX.
         """
-        if not any(map(shapes.is_asked, shapes.lengths)):
-            return cls(name, MIN_SIDE_PX)
+        if not shapes.given and not any(map(shapes.is_asked, shapes.lengths)):
+            return cls(name, MIN_SIDE_PX)  # the scale of an empty drawing depends on no length
         lengths = {*_stated_lengths(shapes.variant).values(), *shapes.lengths.values()}
         has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
         longest = max(lengths, default=1)
