@@ -20,6 +20,7 @@ ScaleName = Literal["root", "true"]
 Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
+MAX_GIVEN_PX = 120.0  # of the same where a question gives matrices: what has a flow later begins in its size
 UNKNOWN_SIDE_PX = 34.0  # of a length not typed yet
 MIN_SIDE_PX = 7.0  # of any length, so that it can be seen next to its coloured edge
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
@@ -61,7 +62,7 @@ class Scale:
         far_longer = has_logits and longest > MIN_SHORTENED_RATIO * longest_other
         scale = cls(
             name,
-            MAX_SIDE_PX / _measure(name, longest_other if far_longer else longest),
+            (MAX_GIVEN_PX if shapes.given else MAX_SIDE_PX) / _measure(name, longest_other if far_longer else longest),
             longest if far_longer else None,
         )
         sizes = MatrixSizes(shapes, scale)

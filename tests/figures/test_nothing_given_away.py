@@ -122,6 +122,6 @@ def test_given_matrices_are_drawn_on_one_scale_with_what_is_typed() -> None:
     wrong = {Blank("token_query", "rows"): 4096, Blank("token_query", "columns"): 128}
     for typed in ({}, wrong):
         sizes = {box.tensor: box.rect[2:] for box in draw_figures(variant, typed)[0].boxes}
-        assert sizes["token"] == pytest.approx((200, 7))
-        assert sizes["W_Q"] == pytest.approx((200 * (128 / 4096) ** 0.5, 200))
+        assert sizes["token"] == pytest.approx((120, 7))
+        assert sizes["W_Q"] == pytest.approx((120 * (128 / 4096) ** 0.5, 120))
     assert sizes["token_query"] == sizes["W_Q"]
