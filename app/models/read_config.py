@@ -39,7 +39,7 @@ def parse_config(text: str | bytes) -> object:
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
         raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
-    if text.startswith(LFS_POINTER if isinstance(text, str) else LFS_POINTER.encode()):
+    if text.startswith(LFS_POINTER) if isinstance(text, str) else text.startswith(LFS_POINTER.encode()):
         raise ConfigError(_("This is a Git LFS pointer, not the config.json itself: fetch that with git lfs pull."))
     try:
         return json.loads(text.removeprefix("\ufeff") if isinstance(text, str) else text)
