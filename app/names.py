@@ -51,6 +51,13 @@ def _is_mark(char: str) -> bool:
     return unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
 
 
+def without_unseen(text: str) -> str:
+    """Return a text without the characters that can't be seen, such as a zero-width space; white space stays."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c for c in _UNSEEN.sub("", text) if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
+
+
 def clean_line(text: str, longest: int | None = None) -> str:
     """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen.
 

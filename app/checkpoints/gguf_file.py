@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from app.checkpoints.checkpoint import CheckpointError, StoredTensor
+from app.checkpoints.checkpoint import CheckpointError, StoredTensor, check_is_itself
 from app.models.families.checkpoints import GGUF_FAMILIES
 from app.translation import gettext as _
 
@@ -159,13 +159,10 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
-    """The header of one file, cached; size and time of the last change only decide whether it is walked anew.
-
-    Raises CheckpointError for one that is damaged, empty, or longer than MAX_GGUF_HEADER_BYTES, and OSError for a file
-    that can't be opened.
-    """
+    """The header of one file, cached; size and time of the last change only decide whether it is walked anew."""
     try:
         with _mapped_header(path) as content:
+            check_is_itself(path.name, content[:100])
             return _Walk(content).index(path)
     except (_Damaged, struct.error, UnicodeDecodeError, ValueError):
         raise _damaged(path) from None

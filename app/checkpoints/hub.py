@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.checkpoints.checkpoint import CheckpointError
+from app.checkpoints.checkpoint import ADAPTER_FILES, CheckpointError, an_adapter, check_is_plain_text
 from app.checkpoints.readable import readable_architecture
 from app.translation import gettext as _
 
@@ -80,15 +80,13 @@ class _Fetch:
     def all_files(self, layer: int | None, report: Report | None) -> Path:
         """Fetch the config, the other small files, then the weights; return the commit's folder.
 
-        The weights are those that layers 0 to `layer` need, or all for None. Small files that the hub lacks are
-        skipped, except for the config. Weights that the cache has are not fetched again, but count as fetched in the
-        report; small files are not reported. Raises CheckpointError for a small file of more than MAX_SMALL_BYTES, no
-        config, one that is damaged or can't be run, a damaged index, no safetensors, and weights that the disk has no
-        room for; nothing is fetched after that.
+        The weights are those that layers 0 to `layer` need, or all for None.
         """
         for file in (file for file in _SMALL if self.sizes.get(file, 0) > MAX_SMALL_BYTES):
             problem = _("{file} of “{name}” has more than {most:,} bytes.")
             raise CheckpointError(problem.format(file=file, name=self.name, most=MAX_SMALL_BYTES))
+        if self.sizes.keys() & ADAPTER_FILES:
+            raise an_adapter(self.name)
         if _CONFIG not in self.sizes:
             raise CheckpointError(_("“{name}” has no config.json on the Hub.").format(name=self.name))
         folder = self.file(_CONFIG).parent
@@ -130,8 +128,10 @@ class _Fetch:
 
     def json(self, path: Path) -> dict[str, Any]:
         """The JSON object in a fetched file; raises CheckpointError for any other JSON, or what is no JSON or UTF-8."""
+        text = path.read_bytes()
+        check_is_plain_text(_("{file} of {checkpoint}").format(file=path.name, checkpoint=self.name), text)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(text)
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):

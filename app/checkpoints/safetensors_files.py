@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.checkpoints.checkpoint import CheckpointError, StoredTensor
+from app.checkpoints.checkpoint import CheckpointError, StoredTensor, check_is_itself
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -39,14 +39,11 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
-    """Each tensor's name, shape and dtype, by name, from a file's header; other metadata is left out.
-
-    Raises CheckpointError if the header is damaged, longer than MAX_HEADER_BYTES, or too long for `size` bytes, and
-    OSError for a file that can't be read. The time of the last change is there for the cache alone. Where tensors lie
-    in the file is not checked.
-    """
+    """Each tensor's name, shape and dtype, by name, from a file's header; cached until the file changes."""
     try:
         with path.open("rb") as file:
+            check_is_itself(path.name, file.read(100))
+            file.seek(0)
             (length,) = struct.unpack("<Q", file.read(8))
             if length > min(MAX_HEADER_BYTES, size - 8):
                 raise ValueError

@@ -17,7 +17,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.checkpoints.checkpoint import Checkpoint, CheckpointError
+from app.checkpoints.checkpoint import (
+    ADAPTER_FILES,
+    Checkpoint,
+    CheckpointError,
+    an_adapter,
+    check_is_plain_text,
+)
 from app.checkpoints.gguf_file import (
     MAX_GGUF_PIECES,
     ROPE_FACTORS,
@@ -76,19 +82,17 @@ class _Folder:
         return _allowed_path(path, self.allowed) if path.is_file() else None
 
     def text(self, name: str, most: int) -> str | None:
-        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8.
-
-        Also, as `file` does, for a file that lies outside the allowed folders once links are resolved; OSError if it
-        can't be read.
-        """
+        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8."""
         path = self.file(name)
         if path is None:
             return None
         if path.stat().st_size > most:
             problem = _("{file} of {checkpoint} has more than {most:,} bytes.")
             raise CheckpointError(problem.format(file=name, checkpoint=self.path.name, most=most))
+        content = path.read_bytes()
+        check_is_plain_text(_("{file} of {checkpoint}").format(file=name, checkpoint=self.path.name), content)
         try:
-            return path.read_text(encoding="utf-8")
+            return content.decode()
         except UnicodeDecodeError:
             raise self.damaged(name) from None
 
@@ -171,16 +175,11 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
 
 
 def _found_in(folder: Path) -> list[Path]:
-    """The GGUF files and the folders with a config.json, the folder itself among them, sorted by name without path.
-
-    It looks into the folder, the folders in it, and the commits of a cache of the Hub ("models--*/snapshots/*"). Of a
-    file in pieces only the first is found. Empty for a folder that is missing or can't be read, with a warning in the
-    log.
-    """
+    """The GGUF files and the folders of a model or an adapter in a folder, itself among them, sorted by name."""
     try:
         inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
         files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
-        models = [path for path in inside if (path / "config.json").is_file()]
+        models = [path for path in inside if any((path / name).is_file() for name in ("config.json", *ADAPTER_FILES))]
         return sorted([*files, *models], key=lambda path: path.name)
     except OSError as error:
         log.warning("weights: %s", type(error).__name__)
@@ -309,12 +308,7 @@ def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    """The checkpoint of a folder, or of a safetensors file in it; raises CheckpointError as `open_checkpoint` does.
-
-    If no tensor's name has the prefix of the class with a head, the file is taken for one of the base model, whose
-    names lack it; the head's tensors never have it. The revision is the commit of a folder in a cache of the Hub, else
-    a hash of the names, sizes and times of the files. The tokenizer is that of the folder's tokenizer.json.
-    """
+    """The checkpoint of a folder, or of a safetensors file in it; raises CheckpointError as `open_checkpoint` does."""
     folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
     architecture = readable_architecture(config, _name(folder.path))
@@ -324,6 +318,11 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     if not any(name.startswith(prefix) for name in files):  # a file of the base model, such as GPT-2's
         prefix = ""
     renamed = CHECKPOINT_RULES[architecture.family].renamed
+    if architecture.tied_embeddings:
+        # A head that is stored all the same is used, as in transformers, which ties it only if the numbers are equal.
+        untied = readable_architecture({**config, "tie_word_embeddings": False}, architecture.name)
+        if files.keys() >= {renamed.get(spec.name, spec.name) for spec in untied.head_parameters}:
+            architecture = untied
     of_head = {spec.name for spec in architecture.head_parameters}
 
     def name_in_file(name: str) -> str:
@@ -344,14 +343,9 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _config(folder: _Folder) -> Mapping[str, Any]:
-    """The config.json of a folder; raises CheckpointError if there is none, and first for an adapter's folder.
-
-    Also, as `_Folder.json` does, for one that is damaged or has more than MAX_CONFIG_BYTES, or lies in no allowed
-    folder.
-    """
-    if folder.file("adapter_config.json"):
-        problem = _("{folder} is an adapter, which can’t be run here: merge it into its model first.")
-        raise CheckpointError(problem.format(folder=folder.path.name))
+    """The config.json of a folder; raises CheckpointError if there is none, and first for an adapter's folder."""
+    if any(map(folder.file, ADAPTER_FILES)):
+        raise an_adapter(folder.path.name)
     config = folder.json("config.json", MAX_CONFIG_BYTES)
     if config is None:
         raise CheckpointError(_("{folder} has no config.json.").format(folder=folder.path.name))

@@ -212,25 +212,26 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'.
-
-    Rows and columns are those of the sheet. A side that should be a product has the sentence of `_merged_caption`. On a
-    sheet of tensors with dimensions, there is one sentence each for sides that are added, broadcast, or neither; on
-    others for sides that are added, sides of the same field, and sides of different fields.
-    """
+    """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'."""
     if mismatch.parts:
         return _merged_caption(shapes, mismatch)
     words = dict[str, str]()
     for name, blank in (("first", mismatch.left), ("second", mismatch.right)):
         words[name] = shapes.letter(blank.tensor)
         words[f"{name}_length"] = shapes.label(blank)
-        words[f"{name}_axis"] = shapes.variant.axis(blank)
-    same = words["first_axis"] == words["second_axis"]
+        words[f"{name}_axis"] = _axis_word(shapes, blank)
+    same = shapes.variant.axis(mismatch.left) == shapes.variant.axis(mismatch.right)
     key = "added" if mismatch.added else "same-field" if same else "other-field"
     if shapes.variant.has_dimensions:
         key = f"dimensions{'-added' if mismatch.added else '-broadcast' if mismatch.broadcast else ''}"
     say = shapes.variant.wording.say
     return say("drawing", key, equation="" if mismatch.added else _equation(shapes, mismatch.at), **words)
+
+
+def _axis_word(shapes: TypedShapes, blank: Blank) -> str:
+    """The sheet's word after a length: "1 row", "3 rows"."""
+    one = shapes.variant.wording.axes[shapes.variant.column_of(blank)].one
+    return one if one and shapes.label(blank) == "1" else shapes.variant.axis(blank)
 
 
 def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:

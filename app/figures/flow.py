@@ -391,22 +391,17 @@ class _Lane:
         return shapes.differ(rows, self.tokens) if both_typed else lengths[rows] != lengths.get(self.tokens)
 
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
-        """The inner side of a right operand, and its outer side.
-
-        A side has a label only if the sheet asks for the operand, which is in no lane, its length is known, and the
-        left operand's columns (of the outer side: the result's) do not show the same number. The inner side is on the
-        right with a label, else a line on the left. The outer side is the far one from the lane; without a label it has
-        the letter, if that has no room inside, else it is drawn only while its box on the sheet has the focus.
-        """
+        """The inner side of a right operand, and its outer side, labelled where no other side shows their numbers."""
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
         far: EdgeSide = "top" if product.is_above else "below"
         letter = self.pen.outside_letter(box)
-        asked = box.tensor in shapes.variant.worksheet.rows and box.tensor not in self.keys_of_both
+        stated = {*shapes.variant.worksheet.rows, *shapes.given}
+        has_numbers = box.tensor in stated and box.tensor not in self.keys_of_both
 
         def shows_no_number(side: Blank, blank: Blank) -> bool:
             """Whether `blank` shows this side's number too, or the side has no number to show."""
-            return not asked or side not in shapes.lengths or shapes.share_number(side, blank)
+            return not has_numbers or side not in shapes.lengths or shapes.share_number(side, blank)
 
         if shows_no_number(inner, Blank(product.left, "columns")):
             inner_edge = self._edge(inner, "left", box, "line")

@@ -20,6 +20,7 @@ ScaleName = Literal["root", "true"]
 Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # of the longest length on the sheet
+MAX_GIVEN_PX = 120.0  # of the same where a question gives matrices: what has a flow later begins in its size
 UNKNOWN_SIDE_PX = 34.0  # of a length not typed yet
 MIN_SIDE_PX = 7.0  # of any length, so that it can be seen next to its coloured edge
 MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
@@ -48,13 +49,12 @@ class Scale:
         """The largest scale on which no side is longer than MAX_SIDE_PX and no figure of `plans` wider than its room.
 
         The tokens and the model's width, if the sheet states them, count as sides even if they were not typed, so that
-        the drawing does not jump while the sheet is being filled in. Until a side that the sheet asks for is known, the
-        scale has MIN_SIDE_PX for each unit, so that it depends on no length. If the table has a tensor with the
-        vocabulary in its columns, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened,
-        and the next one has MAX_SIDE_PX.
+        the drawing does not jump while the sheet is being filled in. If the table has a tensor with the vocabulary in
+        its columns, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened, and the next
+        one has MAX_SIDE_PX.
         """
-        if not any(map(shapes.is_asked, shapes.lengths)):
-            return cls(name, MIN_SIDE_PX)
+        if not shapes.given and not any(map(shapes.is_asked, shapes.lengths)):
+            return cls(name, MIN_SIDE_PX)  # the scale of an empty drawing depends on no length
         lengths = {*_stated_lengths(shapes.variant).values(), *shapes.lengths.values()}
         has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
         longest = max(lengths, default=1)
@@ -62,7 +62,7 @@ class Scale:
         far_longer = has_logits and longest > MIN_SHORTENED_RATIO * longest_other
         scale = cls(
             name,
-            MAX_SIDE_PX / _measure(name, longest_other if far_longer else longest),
+            (MAX_GIVEN_PX if shapes.given else MAX_SIDE_PX) / _measure(name, longest_other if far_longer else longest),
             longest if far_longer else None,
         )
         sizes = MatrixSizes(shapes, scale)

@@ -17,6 +17,7 @@ from app.figures.pen import Pen
 from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.stripes import has_stripes, thickens
 from app.figures.typed_shapes import Answers, TypedShapes
+from app.sheets.steps import rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
@@ -105,14 +106,8 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
 
 
 def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
-    """Yield the plans of a sheet in steps as far as it is filled in, up to and with the first row with an empty box.
-
-    A plan keeps those of its results that are asked for by then, and those that these are made from; a plan without a
-    result that is asked for by then is left out.
-    """
-    rows = variant.problem.rows
-    is_open = (not all(blank in answers for blank in row.blanks) for row in variant.rows)
-    reached = {*rows[: next((at for at, each in enumerate(is_open) if each), len(rows)) + 1]}
+    """Yield the plans of a sheet in steps, with the results that are asked for so far and what these are made from."""
+    reached = {*rows_so_far(variant, answers)}
     for plan in plans:
         made = [variant.table[key].made_by for key in reached.intersection(plan.results)]
         needed = reached.union(*(operation.operands for operation in made if operation))

@@ -6,14 +6,15 @@
     100 ┌─────────┐    └┴┴┴┴┴┘             └┴┘
         └─────────┘    ┌┬█┬┬┬┐             ┌█┐
            4096         ╱ ╲                ╱ ╲
-                       ┌───┐ × 12         ┌───┐
+                       ┌───┐ enlarged     ┌───┐
                        │ Q │              │ K │
                        └───┘              └───┘
                         128                128
 
 A stripe is as wide as what was typed for the head, and there are as many as the model has heads, so that 4096 : 128
 looks like 32 : 1, and a wrong number like what it would be in the layer. As many columns as the input has are those of
-all heads, in a model where that is so, and then all stripes are this one's. The factor of the enlarged head is written.
+all heads, in a model where that is so, and then all stripes are this one's. An enlarged head says "enlarged", without a
+factor, which would look like a number of heads.
 """
 
 from __future__ import annotations
@@ -167,12 +168,7 @@ class _Stripes:
     # Parts
 
     def _projection(self, key: str, width: float) -> Sketch:
-        """The layer's matrix, below it its result in the lane, and below that the result of one head, at x = 0.
-
-        `width` is that of the input, and so the height of the layer's matrix, if that is known. While the head's
-        columns are not known, there are two plain boxes without stripes. The head is not drawn if the columns are those
-        of all heads, if it would not be enlarged, and while its rows are not known.
-        """
+        """The layer's matrix, below it its result in the lane, and below that the result of one head, at x = 0."""
         pen, operand = self.pen, self.pen.sizes.operand_above(key)
         assert operand is not None  # noqa: S101 - plans of stripes have projections
         inner, is_typed = Blank(operand.key, "rows"), self._columns(key) is not None
@@ -192,16 +188,13 @@ class _Stripes:
             below = fast_replace(sides[1], name=name, letter=result.letter)
             return Sketch(boxes=layers, edges=(title, sides[0], below))
         head = self._head(key, layers[1])
-        scale = Edge(None, "left", *side_ends(head.rect, "left"), f"× {self._factor}", "other", products=key)
-        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head), is_named=False)
-        edges = (title, sides[0], below, scale)
-        return Sketch(boxes=(*layers, head), edges=edges, pulled=(pulled_out(layers[1], head),))
+        enlarged = pen.shapes.variant.wording.say("drawing", "enlarged-head")
+        below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head))
+        below = fast_replace(below, name=enlarged)
+        return Sketch(boxes=(*layers, head), edges=(title, sides[0], below), pulled=(pulled_out(layers[1], head),))
 
     def _head(self, key: str, layer: Box) -> Box:
-        """The result of one head, enlarged by `_factor`, _DROP_PX below the middle of its stripe in `layer`.
-
-        No side is shorter than _LEAST_HEAD_PX.
-        """
+        """The result of one head, enlarged by `_factor`, below the middle of its stripe in `layer`."""
         assert layer.part is not None  # noqa: S101 - as _layer_box makes it
         lengths = (self._columns(key) or 1, self._rows(key) or 1)
         width, height = (max(_LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,6 +15,7 @@ from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, TensorTable
 from app.sheets.reading import Answer
+from app.sheets.steps import given_matrices
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH
 
@@ -59,24 +60,24 @@ class TypedShapes:
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
     shows_mismatches: bool = True
+    given: frozenset[str] = frozenset()  # the matrices whose shapes the questions of a sheet in steps state
 
     @classmethod
     def of(
         cls, variant: Variant, answers: Answers, names_sizes: bool = True, shows_mismatches: bool = True
     ) -> TypedShapes:
-        """The lengths typed into a sheet's boxes, those that follow for rows it does not ask for, and the mismatches.
+        """The lengths typed into a sheet's boxes, given by its questions, or following from these, and the mismatches.
 
-        Without `shows_mismatches`, or on a worksheet that shows none, nothing is compared, which takes longest: there
-        are no mismatches, and `compared` has the lengths also on a sheet in letters. Counts are left out. `names_sizes`
-        is only noted, for labels.
+        Without `shows_mismatches`, or on a worksheet that shows none, nothing is compared, which takes longest.
         """
         shows_mismatches = shows_mismatches and variant.worksheet.show_mismatches
-        table, known = _known(variant, answers)
+        given = frozenset(given_matrices(variant, answers))
+        table, known = _known(variant, answers, given)
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings and shows_mismatches else lengths
         differing = tuple(_mismatches(variant, known, compared)) if shows_mismatches else ()
-        return cls(variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches)
+        return cls(variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches, given)
 
     def with_facts(self) -> TypedShapes:
         """A copy of the shapes with the true lengths of the inputs' sides that are not known yet: for exhibits.
@@ -244,22 +245,20 @@ class TypedShapes:
                     yield PartMismatch(tensor.key, "joined", tuple(parts))
 
 
-def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
-    """The table of the drawing, and its sides that are known: those typed, and those that follow from them.
-
-    Counts are left out. A table that adds activations to the sheet's parameters has one token, in all its activations.
-    The width of the input is known if the sheet states d, does not ask for the input, and has every box filled in whose
-    answer is d (all boxes, if there is none): until then, it would answer them. Other sides of matrices that are not
-    asked follow from `_repeated_once`, `_plain_keys`, `_context`, the equations of the table, and `_merged`.
-    """
+def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[TensorTable, dict[Blank, Answer]]:
+    """The table of the drawing, and its sides that are typed, `given`, or follow from these, without counts."""
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
+    for side in (side for key in given for side in table[key].sides):
+        typed[side] = Answer(table[side.tensor].expression(side.field).size(variant.sizes))
     if table is not variant.table:
+        # A table that adds activations to the sheet's parameters is drawn for one token.
         one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
     typed |= _repeated_once(variant, table, typed)
     widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
+    # Earlier, the input's width would answer these boxes.
     is_told = "d" not in variant.text.unstated and typed.keys() >= set(widths or variant.blanks)
     if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
         width = table["input"].sides[-1]

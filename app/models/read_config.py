@@ -26,6 +26,7 @@ from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
+LFS_POINTER = "version https://git-lfs.github.com/spec/"  # how a file begins that Git has in place of a large one
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
@@ -34,16 +35,14 @@ def read_config(text: str | bytes, name: str = "this model") -> Architecture:
 
 
 def parse_config(text: str | bytes) -> object:
-    """The JSON value in the text of a config.json, object or not; its sizes are not checked.
-
-    Raises ConfigError if the text has more than MAX_CONFIG_BYTES bytes (a str: characters), is not JSON, or bytes in no
-    encoding of JSON, or is nested too deeply to be parsed.
-    """
+    """The JSON value in the text of a config.json, object or not; its sizes are not checked."""
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
         raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
+    if text.startswith(LFS_POINTER) if isinstance(text, str) else text.startswith(LFS_POINTER.encode()):
+        raise ConfigError(_("This is a Git LFS pointer, not the config.json itself: fetch that with git lfs pull."))
     try:
-        return json.loads(text)
+        return json.loads(text.removeprefix("\ufeff") if isinstance(text, str) else text)
     except (ValueError, RecursionError):
         raise ConfigError(_("This is not JSON: paste the whole config.json, from first to last brace.")) from None
 

@@ -11,7 +11,7 @@ Unreadable(reason='letters', detail='about', symbols='')
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
+from app.names import without_unseen
 from app.shapes.table import CountUnit
 from app.sheets.answer_tokens import MAX_ANSWER_CHARACTERS, PREFIXES, answer_tokens, number_value, tidy_answer
 
@@ -62,6 +63,7 @@ def read_answer(
     if text.isascii() and text.isdigit() and len(text) < MAX_ANSWER_CHARACTERS // 4:  # nearly every answer
         number = int(text)
         return number if number >= least_number(box) else Unreadable("below-one", "0")
+    text = without_unseen(text)
     try:
         return _read_number(text, symbols, box)
     except CannotReadError as error:
@@ -119,18 +121,12 @@ def decimal_prefix(text: str) -> str:
     >>> decimal_prefix("4k"), decimal_prefix("25 mb"), decimal_prefix("25 MiB"), decimal_prefix("4096")
     ('k', 'M', '', '')
     """
-    prefixed = _DECIMAL_PREFIX.search(_with_capital_unit(text))
+    prefixed = _DECIMAL_PREFIX.search(_with_capital_unit(without_unseen(text)))
     return prefixed[1] if prefixed else ""
 
 
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
-    """The whole number that a typed number or calculation comes to; None for a blank text.
-
-    `symbols` are names that may be typed for their sizes, x is a times sign, and `box`, if given, is what the box
-    counts: it decides on units. A result with a prefix such as Gi in its unit is rounded to a whole number. Raises
-    CannotReadError for a text that is too long, other characters, sides of "=" that differ, broken arithmetic, a value
-    above MAX_VALUE at any step, and a result that is not whole, or smaller than the box takes.
-    """
+    """The whole number that a typed number or calculation comes to; None for a blank text."""
     if not text.strip():
         return None
     tidy = tidy_answer(text)
@@ -144,7 +140,11 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
         return Fraction(symbols[token]) if token in symbols else number_value(token)
 
     tokens = answer_tokens(_with_x_as_times(amount, symbols), symbols)
-    values = [ExpressionParser(side, atom, _bounded).value() for side in _sides_of_equals(tokens)]
+
+    def value_of(side: list[str]) -> Fraction:
+        return ExpressionParser(side, atom, _bounded).value()
+
+    values = [value_of(_without_note(side, symbols, value_of)) for side in _sides_of_equals(tokens)]
     if len(set(values)) > 1:
         raise CannotReadError("sides-differ")
     value = _bounded(values[0] * factor)
@@ -153,6 +153,17 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
     if value.denominator != 1:
         raise CannotReadError("not-whole", _in_decimals(value))
     return check_least(int(value), box)
+
+
+def _without_note(
+    tokens: list[str], symbols: Mapping[str, int], value_of: Callable[[list[str]], Fraction]
+) -> list[str]:
+    """The tokens without a symbol in brackets that names the number before it: 4096 (d) is 4096 if d is, not d · d."""
+    match tokens:
+        case [*number, "(", name, ")"] if number and name in symbols and symbols.keys().isdisjoint(number):
+            ends = number[-1] == ")" or number_value(number[-1]) is not None
+            return number if ends and value_of(number) == symbols[name] else tokens
+    return tokens
 
 
 def _in_decimals(value: Fraction) -> str:

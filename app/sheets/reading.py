@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError, normalize_signs
 from app.misconceptions.misconception import BOX_SYMBOLS
+from app.names import without_unseen
 from app.shapes.table import Blank, Count, Joint, JointPart, OneOf, WrittenPattern
 from app.sheets.notation import OTHER_NAMES, Notation
 from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read_answer, rounding_margin
@@ -42,15 +43,8 @@ class AnswerReader:
     in_letters: bool
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text in that box means; None for an empty one, Unreadable with a reason for one that cannot be read.
-
-        On a sheet in numbers it is a number with its rounding margin and without a meaning, though symbols may be typed
-        in it; in letters, an expression and its size on this sheet, which must come to a whole number: from 1 up, or
-        for a count from 0. On every sheet a choice is read as the number of an option, a written pattern as the number
-        of the expected one that computes the same, else 0, a dimension as a whole number, and a word as its place among
-        the words, from 1. Where a count is a dimension, -1 is the last one, as in PyTorch; a negative one that is not
-        there is Unreadable.
-        """
+        """What a text in that box means; None for an empty one, Unreadable with a reason for one that can't be read."""
+        text = without_unseen(text)
         entry = self.problem.table.askable.get(blank.tensor)
         try:
             if isinstance(entry, WrittenPattern):
@@ -104,7 +98,7 @@ class AnswerReader:
         It may also use every other size of the model, numbers alone, and BOX_SYMBOLS, such as `right`, the right answer
         of the box: "H*d", "right + 1", "2".
         """
-        meaning = _read_formula(text, self._symbol_in_formulas)
+        meaning = _read_formula(without_unseen(text), self._symbol_in_formulas)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
             return replace(meaning, symbols=", ".join((*self.written_symbols, *BOX_SYMBOLS)))
         return meaning

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from string import Formatter
 
 from app.algebra.number_text import format_number
+from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
@@ -46,6 +49,26 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
     phrases = variant.wording.phrases(variant.worksheet.tokens_are)
     words = {**sizes, **matrices, "pairs": format_number(variant.tokens**2), "each-query": phrases["each-query"]}
     return StepSentences(*(sentence.format_map(words) for sentence in wording.for_model(variant.architecture)))
+
+
+def rows_so_far(variant: Variant, filled_in: Collection[Blank]) -> tuple[str, ...]:
+    """The rows of a sheet in steps up to the first one with an empty box."""
+    rows = list[str]()
+    for row in variant.rows:
+        rows.append(row.key)
+        if not all(blank in filled_in for blank in row.blanks):
+            break
+    return tuple(rows)
+
+
+def given_matrices(variant: Variant, filled_in: Collection[Blank]) -> Iterator[str]:
+    """Yield the matrices whose shapes the questions so far state and that the sheet doesn't ask for."""
+    for row in rows_so_far(variant, filled_in):
+        if wording := variant.topic_wording.steps.get(row):
+            question, _why, _reason = wording.for_model(variant.architecture)
+            names = (name or "" for _text, name, _spec, _conversion in Formatter().parse(question))
+            stated = (name.removesuffix(".shape") for name in names if name.endswith(".shape"))
+            yield from (key for key in stated if key not in variant.worksheet.rows)
 
 
 def _matrix(variant: Variant, key: str) -> _Matrix:

@@ -40,6 +40,14 @@
     const steps = shown.filter((figure) => figure.querySelector("svg.flow"));
     const current = steps.find((figure) => figure.querySelector(".mismatched")) ?? steps[0] ?? shown.at(-1);
     for (const figure of figures) figure.classList.toggle("current", figure === current);
+    const svg = current?.querySelector("svg:not(.flow)");
+    if (svg?.getClientRects().length) makeRoom(svg, svg.viewBox.baseVal);
+  };
+
+  // The height at which what is shown of a drawing has type of its own size, for the panel on a narrow screen.
+  const makeRoom = (svg, { width, height }) => {
+    const scaled = height * Math.min(1, svg.parentElement.clientWidth / width);
+    document.documentElement.style.setProperty("--drawn", `${Math.round(scaled)}px`);
   };
 
   const flows = () => [...document.querySelectorAll(".figures svg.flow")];
@@ -94,8 +102,7 @@
     const small = svg.parentElement.clientWidth < whole[2] * SMALLEST && key in frames;
     const target = small ? frames[key] : whole;
     svg.classList.toggle("framed", small);
-    const height = target[3] * Math.min(1, svg.parentElement.clientWidth / target[2]); // at which its type has its own size
-    if (svg.getClientRects().length) document.documentElement.style.setProperty("--drawn", `${Math.round(height)}px`);
+    if (svg.getClientRects().length) makeRoom(svg, { width: target[2], height: target[3] });
     for (const part of svg.querySelectorAll("[data-product]")) {
       const near = productsOf(part).some((each) => String(frames[each]) === String(frames[key]));
       // An arc from a matrix outside the frame would only be cut off at its edge.

@@ -12,6 +12,27 @@
 
   const isOpen = () => Boolean(document.querySelector(".box:not([data-mark='right']) input:not([readonly])"));
 
+  // What is said below a row is said once: in the bar, only while it can't be seen below the row. The bar's own note is
+  // left out of its height here, so that showing it doesn't change the answer.
+  const isSaidInSight = (note) => {
+    const text = note.textContent.trim();
+    const said = [...document.querySelectorAll(".says > td > p")].find((each) => each.textContent.trim() === text);
+    const { top = -1, bottom = 0 } = said?.getBoundingClientRect() ?? {};
+    const { scrollPaddingTop } = getComputedStyle(document.documentElement);
+    const bar = document.querySelector(".dock").offsetHeight - (note.matches(".said") ? 0 : note.offsetHeight);
+    return top >= parseFloat(scrollPaddingTop) - 8 && bottom <= innerHeight - bar;
+  };
+  let waiting = 0; // until nothing has scrolled for a moment
+  const sayOnce = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const note = document.querySelector(".bar-note");
+      note?.classList.toggle("said", isSaidInSight(note));
+    }, 150);
+  };
+  addEventListener("scroll", sayOnce, { passive: true });
+  addEventListener("resize", sayOnce);
+
   // How much of the window the bar covers, and the time that is counted down, for the scrolling to what has the focus.
   const measure = () => {
     for (const [name, part] of [["--dock", ".dock"], ["--banner", ".closing"]]) {
@@ -106,15 +127,24 @@
   const arrangeSoon = () => {
     if (!pressed) setTimeout(arrange);
   };
+  let pressedOn = null; // where the focus was when it was pressed
   document.addEventListener("mousedown", () => {
     pressed = true;
+    pressedOn = document.activeElement;
   }, true);
   document.addEventListener("mouseup", () => {
     pressed = false;
     arrangeSoon();
   }, true);
 
+  // What is typed takes the place of an answer that is not right; a second press puts the caret into it.
+  const selectWrong = (target) => {
+    if (target.matches(BOX) && target.closest(UNSOLVED) && target.selectionStart === target.selectionEnd) {
+      target.select();
+    }
+  };
   document.addEventListener("focusin", ({ target }) => {
+    selectWrong(target);
     if (target.matches(BOX)) {
       box = target;
       if (!isSwapping) folded = false;
@@ -129,6 +159,7 @@
   // A tap beside all boxes leaves the focus nowhere.
   document.addEventListener("click", ({ target }) => {
     if (target.matches(BOX)) folded = false;
+    if (target !== pressedOn) selectWrong(target); // the press has put the caret where it was
     if (box && document.activeElement === document.body && !target.closest(".dock")) box = null;
     arrangeSoon();
   });
@@ -147,6 +178,8 @@
       if (touch.matches && !document.activeElement.matches(BOX)) box = null;
     }
     if (box && !(box.isConnected && isOpen())) box = null;
+    document.querySelector(".bar-note")?.classList.add("said"); // its row is about to come into sight
+    sayOnce();
     arrange();
   };
   document.addEventListener("htmx:before:swap", ({ detail: { ctx } }) => {

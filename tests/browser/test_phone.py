@@ -113,9 +113,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     for box in wrong:
         expect(phone.locator(f"input[name='{box}']")).to_be_focused()
         assert_typing_in_sight(phone)
-        for _ in wrong[box]:
-            tap(phone.get_by_role("button", name="Delete", exact=True))
-        type_by_keys(phone, right[box])
+        type_by_keys(phone, right[box])  # what was wrong is selected, and replaced
         expect(phone.locator(f"input[name='{box}']")).to_have_value(right[box])
         tap(phone.locator(".keys .next"))
     tap(phone.locator("#check"))
@@ -150,6 +148,29 @@ def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: 
     assert box.get_attribute("inputmode") != "none"
     tap(phone.get_by_role("button", name="System keyboard"))
     assert box.get_attribute("inputmode") == "none"
+
+
+@pytest.mark.slow
+def test_a_tap_selects_a_wrong_answer_so_that_typing_replaces_it(phone: Page) -> None:
+    """A second tap puts the caret into it; an answer that isn't wrong is left as it is."""
+    phone.goto("/sheet?tokens=91")
+    selected = "box => box.value.slice(box.selectionStart, box.selectionEnd)"
+    for name, number in (("input.columns", "4096"), ("queries.columns", "16")):
+        phone.locator(f"input[name='{name}']").fill(number)
+    phone.locator("#check").tap()
+    wrong, right = (phone.locator(f"input[name='{name}']") for name in ("queries.columns", "input.columns"))
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    tap(wrong)
+    expect(wrong).to_be_focused()
+    assert wrong.evaluate(selected) == "16"
+    tap(wrong)
+    assert wrong.evaluate(selected) == ""
+    phone.locator("h1").tap()
+    wrong.tap()
+    type_by_keys(phone, "128")
+    expect(wrong).to_have_value("128")
+    right.tap()
+    assert right.evaluate(selected) == ""
 
 
 @pytest.mark.slow

@@ -157,6 +157,15 @@ def test_a_model_that_cannot_be_run_costs_no_more_than_its_config(hub: Hub, tmp_
     assert hub.fetched == ["config.json"]
 
 
+def test_an_adapter_costs_nothing(hub: Hub, tmp_path: Path) -> None:
+    """It is named before anything is fetched."""
+    (hub.folder / "config.json").unlink()
+    (hub.folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="adapter"):
+        fetch_checkpoint("org/small", tmp_path)
+    assert hub.fetched == []
+
+
 def test_without_the_hub_the_last_commit_is_used(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that was never fetched is refused."""
     folder = fetch_checkpoint("org/small", tmp_path, layer=0)

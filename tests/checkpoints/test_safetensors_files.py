@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
 from app.checkpoints.sources import open_checkpoint
@@ -169,6 +171,29 @@ def test_embeddings_and_output_rows_are_those_of_the_model(
     positions = checkpoint.position_rows(9)
     assert (positions is None) == (family != "gpt2")
     assert positions is None or torch.equal(positions, model.transformer.wpe.weight[:9])
+
+
+@pytest.mark.parametrize("added", [0.0, 1.0])
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2", "gpt_neox"])
+def test_a_tied_model_that_stores_its_head_uses_it_as_transformers_does(
+    family: str, added: float, tmp_path: Path
+) -> None:
+    """Equal to the embeddings, or different: then transformers doesn't tie them, whatever the config says."""
+    small_model(family, tie_word_embeddings=True).save_pretrained(tmp_path)
+    [path] = tmp_path.glob("*.safetensors")
+    tensors = load_file(path)
+    [embeddings] = (
+        each
+        for name, each in tensors.items()
+        if name.endswith(("embed_tokens.weight", "wte.weight", "embed_in.weight"))
+    )
+    head = "embed_out.weight" if family == "gpt_neox" else "lm_head.weight"
+    assert head not in tensors
+    save_file({**tensors, head: embeddings + added}, path, metadata={"format": "pt"})
+    model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    checkpoint = open_checkpoint(tmp_path, [tmp_path])
+    assert torch.equal(checkpoint.output_rows(), model.get_output_embeddings().weight)
+    assert torch.equal(checkpoint.embedding_rows(range(60)), model.get_input_embeddings().weight)
 
 
 def test_parts_rebuild_each_tensor_from_the_file(saved: Callable[[str], tuple[Any, Checkpoint]]) -> None:

@@ -21,6 +21,7 @@ from app.store import tables
 from tests.helpers.small_checkpoints import small_model, write_gguf
 
 INDEX = "model.safetensors.index.json"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12345\n"
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,28 @@ def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCapture
         assert (checkpoint.name, checkpoint.is_quantized) == (entry.name, entry.is_quantized)
     assert "refused is of the type 'mamba'" in caplog.text
     assert str(folder) not in caplog.text
+
+
+def test_a_folder_that_only_seems_to_hold_a_model_is_named_in_the_log(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An adapter, a pointer of Git LFS and a file with a byte order mark, each for what it is."""
+    for name in ("an-adapter", "a-pointer", "a-mark"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "an-adapter" / "adapter_config.json").write_text("{}")
+    (tmp_path / "a-pointer" / "config.json").write_text(POINTER)
+    config = (folder / "llama" / "config.json").read_text()
+    (tmp_path / "a-mark" / "config.json").write_text(config, encoding="utf-8-sig")
+    (tmp_path / "pointer.gguf").write_text(POINTER)
+    assert {entry.key for entry in listed_checkpoints([tmp_path])} <= {SMOLLM2}
+    said = [record.getMessage() for record in caplog.records]
+    for words in (
+        "an-adapter is an adapter",
+        "config.json of a-pointer is a Git LFS pointer",
+        "config.json of a-mark begins with a byte order mark",
+        "pointer.gguf is a Git LFS pointer",
+    ):
+        assert sum(words in message for message in said) == 1, words
 
 
 def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path, tmp_path: Path) -> None:
@@ -160,6 +183,11 @@ def test_a_field_of_another_family_is_refused() -> None:
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "config.json"),
         (lambda folder: (folder / "config.json").write_text("{}"), "type"),
         (lambda folder: (folder / "adapter_config.json").write_text("{}"), "adapter"),
+        (lambda folder: (folder / "adapter_model.safetensors").write_bytes(b""), "adapter"),
+        (lambda folder: (folder / "config.json").write_text(POINTER), r"config\.json of model is a Git LFS pointer"),
+        (lambda folder: (folder / "model.safetensors").write_text(POINTER), r"model\.safetensors is a Git LFS pointer"),
+        (lambda folder: (folder / "config.json").write_text("{}", encoding="utf-8-sig"), "byte order mark"),
+        (lambda folder: (folder / "config.json").write_text("{}", encoding="utf-16"), "byte order mark"),
         (lambda folder: (folder / INDEX).write_text('{"weight_map": {"a": "../b.safetensors"}}'), INDEX),
     ],
 )

@@ -13,14 +13,19 @@ import pytest
 from app.figures.figure import Figure
 from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
+from app.shapes.table import Blank
 from app.sheets.notation import NOTATIONS
+from app.sheets.steps import step_of
 from app.sheets.variant import Variant
+from app.sheets.worksheet import TokensAre
 from app.topics.registry import TOPICS
 from tests.helpers.shipped import LIBRARY
 
 # The sizes that answers are made of. Heads and layers are not among them: the drawing may show how many there are.
 SIZES = ("d", "d_h", "d_v", "d_ff")
-DRAWN = [key for key, sheet in LIBRARY.worksheets.items() if not TOPICS[sheet.topic].bugs]  # not what shows a program
+# Of a sheet in steps, the drawing shows what the question states; see the last test.
+SHEETS = [key for key, sheet in LIBRARY.worksheets.items() if not TOPICS[sheet.topic].in_steps]
+DRAWN = [key for key in SHEETS if not TOPICS[LIBRARY.worksheets[key].topic].bugs]  # not what shows a program
 
 
 def drawn_empty(variant: Variant) -> tuple[Figure, ...]:
@@ -70,7 +75,7 @@ def check(variant: Variant) -> None:
     assert [figure.boxes for figure in figures] == [figure.boxes for figure in others], variant.code
 
 
-@pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
+@pytest.mark.parametrize("worksheet", SHEETS)
 def test_no_box_can_be_read_off_the_empty_drawing(worksheet: str) -> None:
     """Of each worksheet with its default model."""
     check(LIBRARY.variant(worksheet))
@@ -86,3 +91,37 @@ def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str) -> 
         as_rows = replace(variant.worksheet, notation=notation, tokens_are="rows")
         check(replace(variant, worksheet=as_rows))
         check(replace(variant, worksheet=replace(as_rows, tokens_are="columns")))
+
+
+@pytest.mark.parametrize("tokens_are", ["rows", "columns"])
+@pytest.mark.parametrize("model", ["llama-7b", "gpt2"])
+def test_a_step_draws_what_its_question_states_and_not_what_it_asks_for(model: str, tokens_are: TokensAre) -> None:
+    """Whatever is typed, the given matrices keep their sizes; a side that is asked for has none until it is typed."""
+    variant = LIBRARY.variant("first-steps", model)
+    variant = replace(variant, worksheet=replace(variant.worksheet, tokens_are=tokens_are))
+    right, answers = variant.problem.answers, dict[Blank, int]()
+    for row in variant.rows:
+        step = step_of(variant, row.key)
+        assert step
+        stated = re.findall(r"(\w+)(?: = [^:?]*)?: (\d[\d,]*\u00a0×\u00a0\d[\d,]*)", step.question)
+        for typed in ({}, dict.fromkeys(row.blanks, 777)):
+            *_, figure = draw_figures(variant, {**answers, **typed})
+            drawn = dict(re.findall(r"(\S+) (\S+ × \S+)[,.]", figure.alt_text))
+            for letter, shape in stated:
+                assert drawn.get(letter, shape.replace("\u00a0", " ")) == shape.replace("\u00a0", " "), row.key
+            labels = {edge.label for edge in figure.edges if edge.blank in row.blanks}
+            assert labels <= ({"777"} if typed else {"?"}), row.key
+        answers |= {blank: right[blank] for blank in row.blanks}
+    first = draw_figures(variant, {})[0]
+    assert {box.tensor: box.incomplete for box in first.boxes} == {"token": False, "W_Q": False, "token_query": True}
+
+
+def test_given_matrices_are_drawn_on_one_scale_with_what_is_typed() -> None:
+    """First steps of LLaMA 7B, by the square roots of 1, 4096 and 128; no side is shorter than 7 px."""
+    variant = LIBRARY.variant("first-steps", "llama-7b")
+    wrong = {Blank("token_query", "rows"): 4096, Blank("token_query", "columns"): 128}
+    for typed in ({}, wrong):
+        sizes = {box.tensor: box.rect[2:] for box in draw_figures(variant, typed)[0].boxes}
+        assert sizes["token"] == pytest.approx((120, 7))
+        assert sizes["W_Q"] == pytest.approx((120 * (128 / 4096) ** 0.5, 120))
+    assert sizes["token_query"] == sizes["W_Q"]

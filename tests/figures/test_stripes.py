@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
 from app.figures.figure import Box, Figure
 from app.figures.geometry import Rect
 from app.figures.sheet_figures import draw_figures
+from app.figures.svg import figure_svg
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 from tests.helpers.own_sheets import own_sheet
@@ -82,13 +85,19 @@ def test_where_heads_together_are_not_as_wide_as_the_model_its_width_is_one_stri
     assert boxes["W_Q"].part != boxes["W_Q"].rect
 
 
-def test_the_factor_of_the_enlarged_head_is_written_and_true() -> None:
-    figure = stripes(LLAMA, LLAMA.problem.answers)
+def test_an_enlarged_head_is_named_so_and_only_true_numbers_are_written() -> None:
+    """A factor of 8 beside "8 heads" would be read as one of the model's numbers."""
+    variant = LIBRARY.variant("llama-7b", "llama-3.2-1b", 60)
+    figure = stripes(variant, variant.problem.answers)
     assert figure
-    (factor,) = {edge.label for edge in figure.edges if edge.label.startswith("×")}
     stripe, head = (box for box in figure.boxes if box.tensor == "queries")
-    assert head.rect.width / width_of(stripe.part) == pytest.approx(int(factor[2:]))
-    assert head.rect.width / head.rect.height == pytest.approx(1.28)
+    assert head.rect.width > width_of(stripe.part)
+    assert head.rect.width / head.rect.height == pytest.approx(64 / 60)
+    texts = list(ElementTree.fromstring(figure_svg(figure)).itertext())  # noqa: S314 - made here
+    assert texts.count("enlarged") == 3
+    numbers = {int(number.replace(",", "")) for text in texts for number in re.findall(r"\d[\d,]*", text)}
+    assert numbers == {60, 2048, 64, 32, 8}
+    assert not any("×" in text for text in texts)
 
 
 def test_there_are_none_before_a_width_is_typed_or_where_heads_are_hidden() -> None:

@@ -198,3 +198,30 @@ def test_a_box_is_called_what_its_number_is(library: Library) -> None:
     ):  # fmt: skip
         variant = library.variant(sheet)
         assert variant.axis(variant.blanks_by_name[f"{row}.count"]) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("4096 (d)", 4096),
+        ("4096(d)", 4096),
+        ("32*128 (d)", 4096),
+        ("32*128 = 4096 (d)", 4096),
+        ("4,096\u200b (d)", 4096),
+        ("2 (d)", 8192),  # another number is a factor
+        ("32 (d_h)", 4096),
+        ("d (H)", 4096 * 32),
+    ],
+)
+def test_a_symbol_in_brackets_after_its_size_is_a_note(library: Library, text: str, number: int) -> None:
+    """LLaMA 7B's d is 4096, and 4096 · 4096 is no width that anyone means."""
+    assert mark_of(library.variant("llama-7b"), "input.columns", text).read_as == number
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "box", "text"),
+    [("llama-7b", "queries.columns", "128\u200e"), ("letters-llama-7b", "queries.columns", "\u2066d_h\u2069")],
+)
+def test_what_cannot_be_seen_is_not_read(library: Library, worksheet: str, box: str, text: str) -> None:
+    """Left-to-right marks and isolates come along with text that is copied from a chat or a PDF."""
+    assert kinds(library.variant(worksheet), box, text, "\u200b") == ["right", "empty"]

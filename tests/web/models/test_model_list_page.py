@@ -128,6 +128,7 @@ def test_an_opened_file_is_called_by_the_best_name_there_is(
     ("text", "said"),
     [
         ("{", "not JSON"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12345\n", "Git LFS pointer"),
         ("[]", "one JSON object"),
         ("", "Paste a config.json first"),
         ('{"model_type": "mamba"}', "state-space layers"),
