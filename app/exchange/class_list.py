@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -50,6 +50,7 @@ _NO_STUDENTS = frozenset({"points possible", "student, test", "test student", "m
 _WRITTEN_HEADER = ["name", "number", "number title", "canvas id"]  # of `write_roster`
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's own first line
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
+_SIGN = re.compile(r"[\d@]")  # that a title seldom has, and a number or an address always
 _DECIMAL = re.compile(r"\d+[.,]\d+")
 _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
 # How a spreadsheet and Brightspace keep the zeros of a number: ="007", '007 and #007.
@@ -213,7 +214,7 @@ def _find_titles(lines: Sequence[str], delimiters: str) -> _Titles | None:
             if delimiter in start:
                 titles = [clean_line(cell) for cell in _cells(start, delimiter)]
                 rows = list(_read_csv(starts[number + 1 :][:_LOOKED_AT], delimiter))
-                if _text_columns(titles, rows) and any(_identifier_columns(titles, rows)):
+                if _text_columns(titles, rows) and _columns_with(titles, rows, _all_have_signs):
                     return _Titles(number, delimiter, guessed=True)
     return None
 
@@ -277,10 +278,11 @@ def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: Choic
         first, last, number = (index if index is not None and index < len(titles) else None for index in chosen)
         return Columns(titles, first, last, number, canvas_id)
 
-    def find(known: Iterable[str]) -> int | None:
-        return next((keys.index(title) for title in known if title in keys and keys.index(title) in filled), None)
+    def find(known: Collection[str]) -> int | None:
+        return next((index for index, key in enumerate(keys) if key in known and index in filled), None)
 
-    full, first, last, number = map(find, (_FULL_NAMES, _FIRST_NAMES, _LAST_NAMES, _NUMBERS))
+    full, first, last = map(find, (_FULL_NAMES, _FIRST_NAMES, _LAST_NAMES))
+    number = next((index for title in _NUMBERS if (index := find([title])) is not None), None)
     sample = table[:_LOOKED_AT]
     if full is not None and (first is None) != (last is None) and _has_single_words(sample, full):
         first, last = (full if first is None else first), (full if last is None else last)  # "Name" and "Vorname"
@@ -307,23 +309,25 @@ def _has_single_words(rows: Sequence[Row], index: int) -> bool:
     return 2 * sum(" " in cell for cell in cells) < len(cells)
 
 
-def _columns_with(
-    titles: Row, rows: Sequence[Row], fits: Callable[[list[str]], bool], mark: re.Pattern[str]
-) -> list[int]:
-    """The columns with a title that has no `mark`, about half of whose cells or more are filled, and fit."""
-    filled = ((index, _column(rows, index)) for index, title in enumerate(titles) if title and not mark.search(title))
-    return [index for index, cells in filled if cells and 2 * len(cells) + 1 >= len(rows) and fits(cells)]
+def _columns_with(titles: Row, rows: Sequence[Row], fits: Callable[[list[str]], bool]) -> list[int]:
+    """The columns with a title of letters, about half of whose cells or more are filled, and fit."""
+    titled = (i for i, title in enumerate(titles) if any(map(str.isalpha, title)) and not _SIGN.search(title))
+    return [
+        index for index in titled if (cells := _column(rows, index)) and 2 * len(cells) + 1 >= len(rows) and fits(cells)
+    ]
+
+
+def _all_have_signs(cells: list[str]) -> bool:
+    return all(map(_SIGN.search, cells))
 
 
 def _text_columns(titles: Row, rows: Sequence[Row]) -> list[int]:
-    """The columns that may hold names: most of their cells have neither digits nor an @."""
-    mark = re.compile(r"[\d@]")
-    return _columns_with(titles, rows, lambda cells: 2 * sum(map(bool, map(mark.search, cells))) < len(cells), mark)
+    """The columns that may hold names: few of their cells have a digit or an @."""
+    return _columns_with(titles, rows, lambda cells: 2 * sum(map(bool, map(_SIGN.search, cells))) < len(cells))
 
 
 def _identifier_columns(titles: Row, rows: Sequence[Row]) -> tuple[list[int], list[int]]:
     """The columns that tell rows apart by a number, and those that do so by an e-mail address."""
-    mark = re.compile(r"[\d@]")
 
     def are_numbers(cells: list[str]) -> bool:
         only_count = cells == [f"{number}" for number in range(1, len(cells) + 1)] != ["1"]
@@ -332,7 +336,7 @@ def _identifier_columns(titles: Row, rows: Sequence[Row]) -> tuple[list[int], li
     def are_mails(cells: list[str]) -> bool:
         return _differ(cells) and all("@" in cell for cell in cells)
 
-    return _columns_with(titles, rows, are_numbers, mark), _columns_with(titles, rows, are_mails, mark)
+    return _columns_with(titles, rows, are_numbers), _columns_with(titles, rows, are_mails)
 
 
 def _differ(cells: list[str]) -> bool:
@@ -394,7 +398,9 @@ def _row(number: int, line: str, delimiters: str) -> list[str]:
     if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
         return [clean_line(line)]
     if line.count(delimiter) >= _MOST_CELLS:
-        problem = _("Line {number} of the class list has {count:,} columns. Put one student on each line.")
+        problem = _(
+            "Line {number} of the class list has {count:,} columns. Write titles above them, such as Name and Number."
+        )
         raise RosterError(problem.format(number=number, count=line.count(delimiter) + 1))
     return [_unspelled(cell) for cell in next(_read_csv([line], delimiter))]
 

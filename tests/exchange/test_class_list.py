@@ -87,6 +87,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Sheet 1 (44)
             "Imię;Nazwisko;E-mail;Punkty\nKim;Lee;k@x.example;7\nLou;Ray;l@x.example;8",
             [("Kim Lee", None), ("Lou Ray", None)],
         ),
+        (f"Imię;Nazwisko;Suma{';' * 30}\nKim;Lee;7,5{';' * 30}\nLou;Ray;7,5", [("Kim Lee", None), ("Lou Ray", None)]),
         (f"Rufname;Familienname;Kennung{';Blatt' * 30}\nKim;Lee;017{';12,5' * 30}", [("Kim Lee", "017")]),
         ('Name,ID\nKim,"=""0017"""\nLou,="0018"\nBo,\'0019', [("Kim", "0017"), ("Lou", "0018"), ("Bo", "0019")]),
         ('Kim Lee,="0017"\n\'t Hooft,#0018', [("Kim Lee", "0017"), ("'t Hooft", "0018")]),
@@ -166,6 +167,7 @@ def test_rows_that_are_no_students_are_named() -> None:
         ("Name,Number\nDurchschnitt,\nKim Lee,17\nLou Ray,18", ["Durchschnitt"]),
         ("Name,Number\nKim Lee,17\nLou Ray,\nBo Li,18\nMo Ek,", []),  # not everybody has a number
         ("Kim Lee\nLou Ray", []),
+        ("Kim Lee;–\nLou Ray;17", ["Kim Lee –"]),
         ("Kim Lee,17\nLou Ray", []),
     ],
 )

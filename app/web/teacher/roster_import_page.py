@@ -20,7 +20,6 @@ from app.exchange.class_list import (
     sure_entries,
     write_roster,
 )
-from app.names import RosterEntry
 from app.store import AuditAction, Store, Student
 from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse
@@ -87,9 +86,7 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
     anyway, same = form.all("anyway"), form.all("same")
     try:
         pasted = form.file or form.raw("roster", MAX_BODY)
-        entries = list[RosterEntry]()
-        if pasted or not (anyway or same):
-            entries += sure_entries(read_roster_rows(pasted, MAX_ROSTER_STUDENTS))
+        entries = list(sure_entries(read_roster_rows(pasted, MAX_ROSTER_STUDENTS))) if pasted else []
         entries += [entry for row in anyway for entry in read_roster_rows(row).entries]
         changes = [
             (student, entry)

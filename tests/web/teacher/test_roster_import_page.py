@@ -66,7 +66,8 @@ def values(page: Page, name: str) -> list[str]:
 def test_somebody_who_joined_by_typing_gets_the_number_of_the_list(classroom: Classroom) -> None:
     """Instead of a second one beside them; a new number replaces the old one only of a student of this course."""
     ann, _ = classroom.join("ann lee")
-    page = preview(classroom, "Ann Lee, 1018\nBo Li, 1019")
+    page = preview(classroom, "Ann Lee, 1018")
+    assert "Added: 0." in added(classroom, {"roster": ""})  # nothing is ticked
     assert names_of(classroom) == [("ann lee", None)]
     assert "Changed: 1." in added(classroom, {"roster": "", "same": values(page, "same")})
     assert names_of(classroom) == [("Ann Lee", "1018")]
