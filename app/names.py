@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 MAX_MARKS = 30  # combining marks in a row
 LOOKED_AT = 4  # times as many characters as a line may have, since some that are typed are left out
@@ -23,6 +23,20 @@ _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef\u2800\U0001d159]"
 )
 _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **dict.fromkeys(JOINERS)})
+
+
+class RosterEntry(NamedTuple):
+    """A student as a class list gives them.
+
+    By `number_title`, the title of the number's column, and `canvas_id`, Canvas's own ID, another gradebook finds the
+    student again. A `doubtful` entry may be a title or a summary.
+    """
+
+    name: str
+    number: str | None = None
+    number_title: str | None = None
+    canvas_id: str | None = None
+    doubtful: bool = False
 
 
 def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:

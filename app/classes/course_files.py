@@ -211,7 +211,7 @@ class CourseFiles:
         return canvas_csv(tuple(self.students.values()), self._points_columns)
 
     def moodle_csv(self) -> str:
-        """Return the gradebook as Moodle imports it, which holds only students with a number."""
+        """Return the gradebook as Moodle imports it."""
         return moodle_csv(tuple(self.students.values()), self._points_columns)
 
     def write_zip(self, file: IO[bytes]) -> None:
@@ -243,12 +243,17 @@ class CourseFiles:
                 archive.writestr(f"{folder}/{material.id}.toml", write_toml(material.content))
 
     def _course_json(self) -> dict[str, Any]:
-        """Return course.json: all fields of the course; "staff" with name, email and role; "students" with id, name,
-        number and the time they joined; and "activities" with id, title and state, which is the phase at `now`.
-        """
+        """Return course.json: the course with its staff, students and activities."""
         staff = [{"name": m.name, "email": m.email, "role": m.role} for m in self.store.courses.staff(self.course)]
         students = [
-            {"id": s.id, "name": s.name, "number": s.roster_key, "joined_at": s.joined_at}
+            {
+                "id": s.id,
+                "name": s.name,
+                "number": s.roster_key,
+                "number_title": s.number_title,
+                "canvas_id": s.canvas_id,
+                "joined_at": s.joined_at,
+            }
             for s in self.students.values()
         ]
         activities = [{"id": a.id, "title": a.plan.title, "state": a.phase(self.now)} for a in self.activities]
@@ -391,8 +396,9 @@ For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as
   overrides.csv      points that a teacher changed, with the reason, the teacher and the time
 
 For another gradebook:
-  gradebook-canvas.csv   points, EX for excused; Canvas matches students by SIS ID, login or name
-  gradebook-moodle.csv   percentages; only students with a number, by which Moodle matches them
+  gradebook-canvas.csv   points, EX for excused; Canvas matches students by ID, SIS ID, login or name
+  gradebook-moodle.csv   percentages; only students with a number of the kind that most have, by which Moodle matches
+                         them
 
 For a program:
   course.json            the course, its staff, students and activities

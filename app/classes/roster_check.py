@@ -2,53 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.names import name_key
+from app.names import RosterEntry, name_key
 from app.store import Student
 
-Reason = Literal["", "no-name", "namesake"]
+from .roster_lookup import bare_name
+
+Reason = Literal["", "titles", "doubtful", "no-name", "number-taken", "namesake"]
+_NOT_IN_NAMES = frozenset(":;=@#_|<>{}[]")
 
 
 @dataclass(frozen=True)
 class CheckedEntry:
-    """A row of a class list: new to the roster, known there, or odd, which is new too but looks like a mistake.
+    """A row of a class list: new to the roster, known there, or odd, which a person has to look at.
 
-    `reason` says why it is odd: "no-name" for a name with a digit or without a letter, "namesake" where a student of
-    the roster has the name and another number, or none.
+    `other` is the student on the roster who may be the same person: who has the number, or the only one with the name.
     """
 
-    name: str
-    number: str | None
+    entry: RosterEntry
     kind: Literal["new", "known", "odd"]
     reason: Reason = ""
-
-    @property
-    def entry(self) -> tuple[str, str | None]:
-        return self.name, self.number
+    other: Student | None = None
 
 
-def check_entries(entries: Sequence[tuple[str, str | None]], students: Sequence[Student]) -> tuple[CheckedEntry, ...]:
-    """Say of each name and number, in order, what adding it would do: "known" (nothing), "new" or "odd".
-
-    Known is a number on the roster, whatever the name; a name without a number that is there without one; and the same
-    number, or name without one, further up in the list: see Roster.add_students. Any other row is odd if its name has a
-    digit or no letter ("no-name"), else if a student on the roster, with or without a number, has that name
-    ("namesake"), else new. Names are compared by `name_key`, numbers exactly.
-    """
-    numbers = {student.roster_key for student in students if student.roster_key}
-    unnumbered = {name_key(student.name) for student in students if not student.roster_key}
-    on_roster = {name_key(student.name) for student in students}
+def check_entries(
+    entries: Iterable[RosterEntry | tuple[str, str | None]], students: Sequence[Student]
+) -> tuple[CheckedEntry, ...]:
+    """Say of each row, in order, what adding it would do; rows further up in the list count as on the roster."""
+    by_number = {student.roster_key: student for student in students if student.roster_key}
+    names = {number: student.name for number, student in by_number.items()}  # and those of rows further up
+    unnumbered = {name_key(student.name): student for student in students if not student.roster_key}
+    taken = set(unnumbered)
+    by_name = dict[str, list[Student]]()
+    for student in students:
+        by_name.setdefault(name_key(student.name), []).append(student)
     checked = list[CheckedEntry]()
-    for name, number in entries:
-        key = name_key(name)
-        if number in numbers if number else key in unnumbered:
-            checked.append(CheckedEntry(name, number, "known"))
+    for entry in (RosterEntry(*each) for each in entries):
+        key, number = name_key(entry.name), entry.number
+        if number in names if number else key in taken:
+            if number and not _is_same_name(names[number], entry.name):
+                checked.append(CheckedEntry(entry, "odd", "number-taken", by_number.get(number)))
+            else:
+                checked.append(CheckedEntry(entry, "known"))
             continue
-        numbers.add(number) if number else unnumbered.add(key)
-        is_no_name = any(char.isdigit() for char in name) or not any(char.isalpha() for char in name)
-        reason: Reason = "no-name" if is_no_name else "namesake" if key in on_roster else ""
-        checked.append(CheckedEntry(name, number, "odd" if reason else "new", reason))
+        if number:
+            names[number] = entry.name
+        else:
+            taken.add(key)
+        reason, other = _reason(entry), None
+        if not reason and key in by_name:
+            namesakes = by_name[key]
+            reason, other = "namesake", unnumbered.get(key) or (namesakes[0] if len(namesakes) == 1 else None)
+        checked.append(CheckedEntry(entry, "odd" if reason else "new", reason, other if number else None))
     return tuple(checked)
+
+
+def _reason(entry: RosterEntry) -> Reason:
+    """Why an entry may not be a student at all."""
+    if entry.doubtful:
+        return "doubtful"
+    is_name = any(map(str.isalpha, entry.name)) and not any(c.isdigit() or c in _NOT_IN_NAMES for c in entry.name)
+    return "" if is_name else "no-name"
+
+
+def _is_same_name(name: str, other: str) -> bool:
+    """Whether two names have the same words, in any order, with or without accents and commas."""
+    return sorted(re.findall(r"\w+", bare_name(name))) == sorted(re.findall(r"\w+", bare_name(other)))

@@ -4,6 +4,9 @@
 (('Kim Lee', '17'),)
 >>> read_names("Kim Lee\\nعمر الخيام")
 ('Kim Lee', 'عمر الخيام')
+
+Where the titles of the columns aren't known, they are recognised by what is below them: a column with numbers or e-mail
+addresses, whose own title has neither, is a column with a title. What may be a title or a summary is `doubtful`.
 """
 
 from __future__ import annotations
@@ -11,37 +14,47 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 
-from app.names import clean_line, distinct_names, name_key
+from app.names import RosterEntry, clean_line, distinct_names, name_key
 from app.translation import gettext as _
 
 MAX_ROSTER_NAMES = 5_000
 MAX_ROSTER_BYTES = 1_000_000
-MAX_ENTRY_LENGTH = 80  # characters of a name, or of a number
+MAX_ENTRY_LENGTH = 80  # characters of a name, a number or the title of its column
 
-RosterEntry = tuple[str, str | None]  # a name, and the student's number if there is one
-_ColumnKind = Literal["name", "first", "last", "number"]
+Row = Sequence[str]
+Choice = tuple[int | None, int | None, int | None]  # the columns of the first name, the last name and the number
 
-# The titles of the columns of class lists, in the systems that make them.
-_TITLES: Mapping[_ColumnKind, frozenset[str]] = {
-    "name": frozenset({"name", "full name", "student", "student name", "display name", "names", "sortable name"}),
-    "first": frozenset({"first name", "firstname", "first", "given name", "forename"}),
-    "last": frozenset({"last name", "lastname", "last", "surname", "family name"}),
-    "number": frozenset({"number", "id", "id number", "student id", "student number", "sis user id", "sis id", "key",
-                         "matriculation number", "username", "roster number"}),
-}  # fmt: skip
+# Titles that say which name is which. Those in other languages are Moodle's; what else there is, is found by its looks.
+_FULL_NAMES = frozenset({"name", "full name", "student", "student name", "display name", "names", "sortable name"})
+_FIRST_NAMES = frozenset({"first name", "firstname", "first", "given name", "forename", "vorname", "prénom", "nombre",
+                          "имя", "förnamn"})  # fmt: skip
+_LAST_NAMES = frozenset({"last name", "lastname", "last", "surname", "family name", "nachname", "nom", "nom de famille",
+                         "apellidos", "apellido(s)", "фамилия", "efternamn"})  # fmt: skip
+# In order of preference: a number that students know comes before one that only a system uses.
+_NUMBERS = ("number", "student number", "student id", "id number", "sis user id", "orgdefinedid",
+            "matriculation number", "matrikelnummer", "registration number", "roster number", "sid", "uin", "sis id",
+            "identifier", "key", "username", "sis login id", "login id", "login", "id")  # fmt: skip
 _DELIMITERS = "\t;,"
 _EXTRA_LINES = 20  # that a list may have besides its names, such as a header
+_PREFACE_LINES = 10  # that may be above the titles
+_LOOKED_AT = 30  # rows by which a column is judged
 _MOST_CELLS = 20  # of a line without a header
+_MOST_TITLES = 200
 _HEADER_LENGTH = 20_000  # characters of a header that are looked at
 # Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.
 _NO_STUDENTS = frozenset({"points possible", "student, test", "test student", "manual posting", "overall average"})
-_WRITTEN_HEADER = ("name", "number")  # of `write_roster`, whose lists have students alone
+_WRITTEN_HEADER = ["name", "number", "number title", "canvas id"]  # of `write_roster`
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's own first line
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
+_SIGN = re.compile(r"[\d@]")  # that a title seldom has, and a number or an address always
+_DECIMAL = re.compile(r"\d+[.,]\d+")
 _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
+# How a spreadsheet and Brightspace keep the zeros of a number: ="007", '007 and #007.
+_SPELLED_NUMBER = re.compile(r"""='?"(.*)"|['#](.+)""")
 
 
 class RosterError(ValueError):
@@ -49,74 +62,96 @@ class RosterError(ValueError):
 
 
 @dataclass(frozen=True)
-class RosterRows:
-    """The students of a class list, and the names of its rows that are not students."""
+class Columns:
+    """The titles of a class list's columns, and the indexes of those taken; `first` alone may hold the full name."""
 
+    titles: tuple[str, ...]
+    first: int | None
+    last: int | None
+    number: int | None
+    canvas_id: int | None = None
+
+
+@dataclass(frozen=True)
+class RosterRows:
+    """A class list as it was read.
+
+    `left_out` has the rows that aren't students. Titles that were only guessed are in `guessed_titles`, since they may
+    be a student. `columns` is None for a list without titles.
+    """
+
+    text: str
     entries: tuple[RosterEntry, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    columns: Columns | None = None
+    guessed_titles: RosterEntry | None = None
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
     """The names of a class list in its order, as `distinct_names` tells equal ones apart; raises RosterError."""
-    return tuple(distinct_names(read_roster(roster)))
+    return tuple(distinct_names([entry[:2] for entry in read_roster_rows(roster).entries]))
 
 
-def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[RosterEntry, ...]:
-    """Return the names of a class list in its order, each with the student's number or None.
-
-    With a header the columns are found by their titles, those with other titles are ignored, and rows that Canvas and
-    Moodle add are left out, such as "Points Possible" and the test student, unless the header is that of
-    `write_roster`. Without one, each line is read separately: the first cell with a digit and no space is the number,
-    e-mail addresses are left out, and the rest is the name. "Lee, Kim" becomes "Kim Lee". Rows without a name are left
-    out. Raises RosterError for a file that cannot be read, no names, more than `max_names`, and a name or number of
-    more than MAX_ENTRY_LENGTH characters.
-    """
-    return read_roster_rows(roster, max_names).entries
+def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[tuple[str, str | None], ...]:
+    """Return the names of a class list in its order, each with the student's number or None; raises RosterError."""
+    return tuple(entry[:2] for entry in sure_entries(read_roster_rows(roster, max_names)))
 
 
-def read_roster_rows(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> RosterRows:
-    """What `read_roster` returns, and the names of the rows that Canvas and Moodle added, which it leaves out.
+def sure_entries(rows: RosterRows) -> tuple[RosterEntry, ...]:
+    """The entries without those that look like a summary below or above the students of a table."""
+    return tuple(entry for entry in rows.entries if not (entry.doubtful and rows.columns))
 
-    There are such rows only in a list with a header other than that of `write_roster`. Raises RosterError as
-    `read_roster` does, for more than MAX_ROSTER_BYTES bytes (of a text: characters), and for more than _EXTRA_LINES
-    lines beyond `max_names`.
+
+def read_roster_rows(
+    roster: bytes | str,
+    max_names: int = MAX_ROSTER_NAMES,
+    chosen: Choice | None = None,
+) -> RosterRows:
+    """Read a class list; `chosen` are its columns, if a person said which.
+
+    Raises RosterError for a file that cannot be read, no names, more than `max_names`, more than MAX_ROSTER_BYTES bytes
+    (of a text: characters), and a name or number of more than MAX_ENTRY_LENGTH characters.
     """
     if len(roster) > MAX_ROSTER_BYTES:
         problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")
         raise RosterError(problem.format(limit=MAX_ROSTER_BYTES))
-    lines = _lines(roster if isinstance(roster, str) else _decode(roster))
+    text = roster if isinstance(roster, str) else _decode(roster)
+    lines = _lines(text)
     if len(lines) > max_names + _EXTRA_LINES:
         raise _too_many(len(lines), max_names)
-    delimiter, columns = _header(lines)
-    if delimiter:
-        entries = [_entry_by_header(row, columns) for row in _read_csv(lines[1:], delimiter)]
+    delimiters = _DELIMITERS
+    if separator := _SEPARATOR_LINE.fullmatch(lines[0].strip()):
+        delimiters, lines = separator[1], lines[1:]
+    rows = RosterRows(text, ())
+    if lines and lines[0].split("\t") == _WRITTEN_HEADER:
+        cells = ([clean_line(cell, MAX_ENTRY_LENGTH + 1) for cell in row] for row in _read_csv(lines[1:], "\t"))
+        entries = [_written_entry(*[*row, "", "", "", ""][:4]) for row in cells]
+    elif place := _find_titles(lines, delimiters):
+        rows, entries = _read_table(text, lines, place, chosen)
     else:
-        entries = [_entry_by_look(_row(number, line)) for number, line in enumerate(lines[bool(columns) :], start=1)]
-    named = [(name, number or None) for name, number in entries if name]
-    may_have_others = bool(columns) and tuple(lines[0].split("\t")) != _WRITTEN_HEADER
-    left_out = tuple(name for name, _number in named if may_have_others and name_key(name) in _NO_STUDENTS)
-    named = [entry for entry in named if entry[0] not in left_out]
-    if not named:
+        entries = _read_lines(lines, delimiters)
+    entries = [entry for entry in entries if entry.name]
+    if not entries:
         raise RosterError(_("The class list has no names. Type one name per line."))
-    if len(named) > max_names:
-        raise _too_many(len(named), max_names)
-    for text in (text for entry in named for text in entry if text and len(text) > MAX_ENTRY_LENGTH):
+    if len(entries) > max_names:
+        raise _too_many(len(entries), max_names)
+    for text in (text for entry in entries for text in entry[:4] if text and len(text) > MAX_ENTRY_LENGTH):
         problem = _("“{start}…” has {count:,} characters; a name or number can have at most {limit}.")
         raise RosterError(problem.format(start=text[:30], count=len(text), limit=MAX_ENTRY_LENGTH))
-    return RosterRows(tuple(named), left_out)
+    return replace(rows, entries=tuple(entries))
 
 
 def write_roster(entries: Iterable[RosterEntry]) -> str:
-    """Return a class list that `read_roster` reads as these names and numbers; "" if there are none.
-
-    Example:
-        write_roster([("Kim Lee", "17")])  # "name\\tnumber\\nKim Lee\\t17\\n"
-    """
+    """Return a class list that `read_roster_rows` reads as these entries; "" if there are none."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
-    rows = [(name, number or "") for name, number in entries]
+    rows = [[text or "" for text in entry[:4]] for entry in entries]
     writer.writerows([_WRITTEN_HEADER, *rows] if rows else ())
     return out.getvalue()
+
+
+def _written_entry(name: str, number: str, title: str, canvas_id: str) -> RosterEntry:
+    return RosterEntry(name, number or None, title or None, canvas_id or None)
 
 
 def _too_many(count: int, limit: int) -> RosterError:
@@ -125,11 +160,9 @@ def _too_many(count: int, limit: int) -> RosterError:
 
 
 def _decode(roster: bytes) -> str:
-    """Return a file's text, without a byte order mark.
-
-    With a UTF-16 mark it must be UTF-16; otherwise it is UTF-8, else Windows-1252. Raises RosterError if it can be read
-    as none of these.
-    """
+    """A file's text in UTF-16 with its mark, UTF-8 or else Windows-1252; raises RosterError."""
+    if roster.startswith(b"PK\3\4"):
+        raise RosterError(_("This is a workbook, such as .xlsx, not a text file. Save the sheet as CSV in UTF-8."))
     for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
         try:
             return roster.decode(encoding)
@@ -139,35 +172,67 @@ def _decode(roster: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that hold more than spaces, tabs, commas, semicolons and quotes.
-
-    They are not stripped; NULs become spaces, and a byte order mark is dropped. Raises RosterError if no line is left.
-    """
+    """The lines that hold more than spaces, tabs, commas, semicolons and quotes; raises RosterError if none is left."""
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
     if not lines:
         raise RosterError(_("The class list is empty. Type at least one name, one per line."))
     return lines
 
 
-def _header(lines: Sequence[str]) -> tuple[str, dict[_ColumnKind, int]]:
-    """Return the delimiter of the header and the index of each kind of column; ("", {}) if there is no header.
+def _read_csv(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the cells of each row, unchanged; raises RosterError for text that is not CSV."""
+    try:
+        yield from csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
+    except csv.Error as error:
+        raise RosterError(_("The class list can’t be read as CSV: {reason}.").format(reason=error)) from None
 
-    Titles are read from the first line alone, of which at most _HEADER_LENGTH characters are looked at. Later lines
-    only help to tell whether a single title, as in "Name, Section", is really a name such as "Lee, Kim"; then there is
-    no header. `lines` must have a line, and none may be empty (see `_lines`).
 
-    There is no header if no title for a name is known. The delimiter is the one of tab, semicolon and comma that finds
-    the most columns with a known title, the first of these if several do. It is "" if only one title is known and the
-    line does not contain it. Raises RosterError if the line is not CSV.
-    """
-    start = lines[0][:_HEADER_LENGTH]
-    headers = [(delimiter, _header_columns(next(_read_csv([start], delimiter)))) for delimiter in _DELIMITERS]
-    delimiter, columns = max(headers, key=lambda header: len(header[1]))
-    if len(columns) > 1:
-        return delimiter, columns
-    if _begins_with_a_name(lines):
-        return "", {}
-    return delimiter if columns and delimiter in start else "", columns
+# A table whose columns have titles
+
+
+@dataclass(frozen=True)
+class _Titles:
+    """The line that has the titles, and what separates the columns; `guessed` by what is below them."""
+
+    line: int
+    delimiter: str
+    guessed: bool = False
+
+
+def _find_titles(lines: Sequence[str], delimiters: str) -> _Titles | None:
+    """Find the line with the titles of the columns: by known titles, else by the columns below it."""
+    starts = [line[:_HEADER_LENGTH] for line in lines[: _PREFACE_LINES + _LOOKED_AT]]
+    for number, start in enumerate(starts[:_PREFACE_LINES]):
+        known = [(delimiter, _count_known(_cells(start, delimiter))) for delimiter in delimiters]
+        delimiter, count = max(known, key=lambda each: each[1])
+        if count > 1:
+            return _Titles(number, delimiter)
+        if count == 1 and number == 0 and not _begins_with_a_name(lines):
+            return _Titles(0, delimiter if delimiter in start else "")
+    for number, start in enumerate(starts[:_PREFACE_LINES]):
+        for delimiter in delimiters:
+            if delimiter in start:
+                titles = [clean_line(cell) for cell in _cells(start, delimiter)]
+                rows = list(_read_csv(starts[number + 1 :][:_LOOKED_AT], delimiter))
+                if _text_columns(titles, rows) and _columns_with(titles, rows, _all_have_signs):
+                    return _Titles(number, delimiter, guessed=True)
+    return None
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(_read_csv([line], delimiter))[:_MOST_TITLES]
+
+
+def _title_key(title: str) -> str:
+    """A title as titles are compared: "First_name*" is "first name"."""
+    return clean_line(re.sub(r"[_-]", " ", title)).casefold().strip(" :*#")
+
+
+def _count_known(titles: Row) -> int:
+    """How many kinds of columns have a known title, 0 if none of them holds names."""
+    keys = {_title_key(title) for title in titles}
+    names = sum(not keys.isdisjoint(known) for known in (_FULL_NAMES, _FIRST_NAMES, _LAST_NAMES))
+    return names and names + (not keys.isdisjoint(_NUMBERS))
 
 
 def _begins_with_a_name(lines: Sequence[str]) -> bool:
@@ -180,63 +245,173 @@ def _begins_with_a_name(lines: Sequence[str]) -> bool:
     return bool(_FAMILY_NAME_FIRST.fullmatch(first)) and (not rows or any(map(_FAMILY_NAME_FIRST.fullmatch, rows)))
 
 
-def _read_csv(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield the cells of each row, unchanged; raises RosterError for text that is not CSV."""
-    try:
-        yield from csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
-    except csv.Error as error:
-        raise RosterError(_("The class list can’t be read as CSV: {reason}.").format(reason=error)) from None
+def _read_table(
+    text: str, lines: Sequence[str], place: _Titles, chosen: Choice | None
+) -> tuple[RosterRows, list[RosterEntry]]:
+    """Read the lines below the titles, each by its columns."""
+    columns = guessed = None
+    if place.delimiter:
+        header = _cells(lines[place.line][:_HEADER_LENGTH], place.delimiter)
+        table = [row for row in _read_csv(lines[place.line + 1 :], place.delimiter) if row != header]
+        titles = tuple(clean_line(cell, MAX_ENTRY_LENGTH) for cell in header)
+        columns = _choose_columns(titles, table, chosen)
+        guessed = _entry(titles, columns) if place.guessed else None
+        entries = [_entry(row, columns) for row in table]
+        signed = [bool(entry.number) or "@" in "".join(row) for entry, row in zip(entries, table, strict=True)]
+    else:  # one title, above names that may have numbers beside them
+        entries, signed = _read_lines(lines[1:], _DELIMITERS), []
+    left_out = [clean_line(line, MAX_ENTRY_LENGTH) for line in lines[: place.line]]
+    left_out += [entry.name for entry in entries if name_key(entry.name) in _NO_STUDENTS]
+    students = [bool(entry.name) and name_key(entry.name) not in _NO_STUDENTS for entry in entries]
+    entries, signed = list(compress(entries, students)), list(compress(signed, students))
+    rows = RosterRows(text, (), tuple(left_out), columns, guessed)
+    return rows, _with_doubts(entries, signed) if signed else entries
 
 
-def _row(number: int, line: str) -> list[str]:
-    """The cleaned cells of a line without a header, separated by tab if it has one, else semicolon, else comma.
+def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: Choice | None) -> Columns:
+    """The columns that were chosen, else those with known titles, else those that look like names and a number."""
+    keys = [_title_key(title) for title in titles]
+    filled = {index for row in table for index, cell in enumerate(row[: len(titles)]) if cell.strip()}
+    is_canvas = keys[:2] == ["student", "id"] or keys[:3] == ["lastname", "firstname", "id"]
+    canvas_id = keys.index("id") if is_canvas and "section" in keys else None
+    if chosen:
+        first, last, number = (index if index is not None and index < len(titles) else None for index in chosen)
+        return Columns(titles, first, last, number, canvas_id)
 
-    "Lee, Kim" is one cell: the comma belongs to the name. Raises RosterError for more than _MOST_CELLS cells, naming
-    the line's `number`, and for a line that is not CSV.
-    """
-    delimiter = next((mark for mark in _DELIMITERS if mark in line), ",")
+    def find(known: Collection[str]) -> int | None:
+        return next((index for index, key in enumerate(keys) if key in known and index in filled), None)
+
+    full, first, last = map(find, (_FULL_NAMES, _FIRST_NAMES, _LAST_NAMES))
+    number = next((index for title in _NUMBERS if (index := find([title])) is not None), None)
+    sample = table[:_LOOKED_AT]
+    if full is not None and (first is None) != (last is None) and _has_single_words(sample, full):
+        first, last = (full if first is None else first), (full if last is None else last)  # "Name" and "Vorname"
+    elif full is not None:
+        first, last = full, None
+    numbers, mails = _identifier_columns(titles, sample)
+    are_guessed = first is last is None
+    if are_guessed:
+        first, *others = [*_text_columns(titles, sample), None]
+        is_last = first is not None and others[0] == first + 1 and _has_single_words(sample, first)
+        last = others[0] if is_last else None
+    if number is None and (are_guessed or mails):  # grades come to the right of addresses
+        number = next((index for index in numbers if index < min(mails, default=len(titles))), None)
+    return Columns(titles, first, last, number, canvas_id)
+
+
+def _column(rows: Sequence[Row], index: int) -> list[str]:
+    """The cells of a column that aren't empty."""
+    return [cell for row in rows if index < len(row) and (cell := _unspelled(row[index]))]
+
+
+def _has_single_words(rows: Sequence[Row], index: int) -> bool:
+    cells = _column(rows, index)
+    return 2 * sum(" " in cell for cell in cells) < len(cells)
+
+
+def _columns_with(titles: Row, rows: Sequence[Row], fits: Callable[[list[str]], bool]) -> list[int]:
+    """The columns with a title of letters, about half of whose cells or more are filled, and fit."""
+    titled = (i for i, title in enumerate(titles) if any(map(str.isalpha, title)) and not _SIGN.search(title))
+    return [
+        index for index in titled if (cells := _column(rows, index)) and 2 * len(cells) + 1 >= len(rows) and fits(cells)
+    ]
+
+
+def _all_have_signs(cells: list[str]) -> bool:
+    return all(map(_SIGN.search, cells))
+
+
+def _text_columns(titles: Row, rows: Sequence[Row]) -> list[int]:
+    """The columns that may hold names: few of their cells have a digit or an @."""
+    return _columns_with(titles, rows, lambda cells: 2 * sum(map(bool, map(_SIGN.search, cells))) < len(cells))
+
+
+def _identifier_columns(titles: Row, rows: Sequence[Row]) -> tuple[list[int], list[int]]:
+    """The columns that tell rows apart by a number, and those that do so by an e-mail address."""
+
+    def are_numbers(cells: list[str]) -> bool:
+        only_count = cells == [f"{number}" for number in range(1, len(cells) + 1)] != ["1"]
+        return not only_count and _differ(cells) and all(map(_STUDENT_NUMBER.fullmatch, cells))
+
+    def are_mails(cells: list[str]) -> bool:
+        return _differ(cells) and all("@" in cell for cell in cells)
+
+    return _columns_with(titles, rows, are_numbers), _columns_with(titles, rows, are_mails)
+
+
+def _differ(cells: list[str]) -> bool:
+    return len(set(cells)) == len(cells) and not any(map(_DECIMAL.fullmatch, cells))
+
+
+def _entry(row: Row, columns: Columns) -> RosterEntry:
+    """The entry of a row, which may be shorter than the titles; without a number, Canvas's ID is the number."""
+
+    def cell(index: int | None) -> str:
+        return _unspelled(row[index]) if index is not None and index < len(row) else ""
+
+    first, last, number, canvas_id = map(cell, (columns.first, columns.last, columns.number, columns.canvas_id))
+    title = columns.titles[columns.number] if columns.number is not None and number else None
+    canvas_id = canvas_id if canvas_id.isdecimal() else ""
+    if canvas_id and not number:
+        assert columns.canvas_id is not None  # noqa: S101 - the cell came from there
+        number, title = canvas_id, columns.titles[columns.canvas_id]
+    name = clean_line(f"{first} {last}") if first and last else _first_name_first(first or last)
+    return RosterEntry(name, _plain_number(number) or None, title, canvas_id or None)
+
+
+def _unspelled(cell: str) -> str:
+    return clean_line(spelled[1]) if (spelled := re.fullmatch(r'="(.*)"', cell.strip())) else clean_line(cell)
+
+
+def _plain_number(number: str) -> str:
+    """A number without what only keeps its zeros: ="007", '007 and #007 are 007."""
+    spelled = _SPELLED_NUMBER.fullmatch(number)
+    return clean_line(spelled[1] or spelled[2]) if spelled else number
+
+
+def _with_doubts(entries: Sequence[RosterEntry], has_sign: Sequence[bool], after: bool = True) -> list[RosterEntry]:
+    """Mark what is above, or `after`, the students where every student has a number or e-mail address."""
+    signed = [index for index, sign in enumerate(has_sign) if sign]
+    start, end = (signed[0], signed[-1] + 1) if signed else (0, 0)
+    if end - start != len(signed) or not (after or end == len(entries)):
+        return list(entries)
+    return [entry._replace(doubtful=bool(signed) and not start <= index < end) for index, entry in enumerate(entries)]
+
+
+# Lines without titles
+
+
+def _read_lines(lines: Sequence[str], delimiters: str) -> list[RosterEntry]:
+    """Read each line by itself; those above the first number are doubtful, and so is the first of several columns."""
+    rows = [row for row in (_row(number, line, delimiters) for number, line in enumerate(lines, start=1)) if any(row)]
+    entries = [_entry_by_look(row) for row in rows]
+    has_sign = [bool(entry.number) or "@" in "".join(row) for entry, row in zip(entries, rows, strict=True)]
+    if len(rows) > 1 and len(rows[0]) > 1 and not any(has_sign):
+        entries[0] = entries[0]._replace(doubtful=True)
+        return entries
+    return _with_doubts(entries, has_sign, after=False)
+
+
+def _row(number: int, line: str, delimiters: str) -> list[str]:
+    """The cleaned cells of a line, separated by tab if it has one, else semicolon, else comma; "Lee, Kim" is one."""
+    delimiter = next((mark for mark in delimiters if mark in line), ",")
     if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
         return [clean_line(line)]
     if line.count(delimiter) >= _MOST_CELLS:
-        problem = _("Line {number} of the class list has {count:,} columns. Put one student on each line.")
+        problem = _(
+            "Line {number} of the class list has {count:,} columns. Write titles above them, such as Name and Number."
+        )
         raise RosterError(problem.format(number=number, count=line.count(delimiter) + 1))
-    return [clean_line(cell) for cell in next(_read_csv([line], delimiter))]
+    return [_unspelled(cell) for cell in next(_read_csv([line], delimiter))]
 
 
-def _header_columns(row: Sequence[str]) -> dict[_ColumnKind, int]:
-    """Return the index of each kind of column by the titles in a header, whatever their case, the first of each kind.
-
-    {} if none of its cells is a title for names: then the row is no header.
-    """
-    columns = {
-        kind: index
-        for kind, titles in _TITLES.items()
-        for index, cell in reversed(list(enumerate(row)))
-        if cell.strip().casefold() in titles
-    }
-    return columns if columns.keys() & {"name", "first", "last"} else {}
-
-
-def _entry_by_header(row: Sequence[str], columns: Mapping[_ColumnKind, int]) -> tuple[str, str]:
-    """Name and number of a row by its columns, each "" if there is none; without a full name, first and last name.
-
-    "Lee, Kim" becomes "Kim Lee". A row may be shorter than the header.
-    """
-    cells = {kind: clean_line(row[index]) if index < len(row) else "" for kind, index in columns.items()}
-    name = cells.get("name") or clean_line(f"{cells.get('first', '')} {cells.get('last', '')}")
-    return _first_name_first(name), cells.get("number", "")
-
-
-def _entry_by_look(row: Sequence[str]) -> tuple[str, str]:
-    """Return name and number of a row without a header, each "" if there is none.
-
-    The only cell of a row is always the name, whatever it looks like. Of several cells the first with a digit and no
-    space is the number, those with @ are ignored, and the others are the name. "Lee, Kim" becomes "Kim Lee".
-    """
+def _entry_by_look(row: Row) -> RosterEntry:
+    """Of several cells the first with a digit and no space is the number, and those without @ are the name."""
     if len(row) == 1:
-        return _first_name_first(row[0]), ""
+        return RosterEntry(_first_name_first(row[0]))
     number = next((cell for cell in row if _STUDENT_NUMBER.fullmatch(cell)), "")
-    return _first_name_first(clean_line(" ".join(cell for cell in row if cell != number and "@" not in cell))), number
+    name = clean_line(" ".join(cell for cell in row if cell != number and "@" not in cell))
+    return RosterEntry(_first_name_first(name), _plain_number(number) or None)
 
 
 def _first_name_first(name: str) -> str:

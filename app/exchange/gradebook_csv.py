@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from app.names import name_key
 from app.store import Student
 
 from .spreadsheet import Cell, plain_csv
@@ -31,36 +32,61 @@ class PointsColumn:
 def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
     """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
 
-    Every student has a row, with an empty cell for an activity not tried, and EX if they are excused. Titles that
-    Canvas would take for its columns ("Final Score" becomes "Final-Score"), or whose end it would take for an
-    assignment's id ("(7)" becomes "[7]"), are changed, and a repeated one gets its count.
-
-    Canvas finds a student by its ID (unknown here), then by SIS ID, by login and last by name. The number on the roster
-    may be SIS ID or login, so it is written in both columns.
+    There is an empty cell for an activity not tried, and EX if a student is excused. Titles that Canvas would take for
+    its own columns are changed. See `found_by_canvas` for whom it leaves out.
     """
     titles = unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
-    for student in students:
+    for student in found_by_canvas(students):
         points = ("EX" if student.id in each.excused else each.scores.get(student.id) for each in columns)
-        rows.append((student.name, "", student.roster_key, student.roster_key, "", *points))
+        number, title = student.roster_key, student.number_title
+        is_id = title == "ID" and number == student.canvas_id
+        sis_id = None if is_id or title == "SIS Login ID" else number
+        login = None if is_id or title == "SIS User ID" else number  # a number of another system may be either
+        rows.append((student.name, student.canvas_id, sis_id, login, "", *points))
     return plain_csv(rows)
+
+
+def found_by_canvas(students: Sequence[Student]) -> list[Student]:
+    """The students whom Canvas can tell apart: by its ID, then a SIS ID, then a login, and last by name.
+
+    Of two students with one name, Canvas would give the grades of one without a number to the other.
+    """
+    names = Counter(name_key(student.name) for student in students)
+    return [each for each in students if each.canvas_id or each.roster_key or names[name_key(each.name)] == 1]
 
 
 def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
     """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes.
 
-    Grades have at most 2 decimals. A cell is empty if the student has not tried the activity or is excused, or if
-    nothing can be earned. Students without a number on the roster are left out: Moodle would give their grades to the
-    student in the row above. The key column is the e-mail address if every number is one, else the ID number. A
-    repeated title gets its count: "Quiz (%) [2]".
+    The first column, by which Moodle finds the students, has the title that their numbers came under. Grades have at
+    most 2 decimals. A cell is empty if the student has not tried the activity or is excused, or if nothing can be
+    earned.
+    """
+    title, found = found_by_moodle(students)
+    titles = unique_titles(f"{column.title} (%)" for column in columns)
+    rows: list[Sequence[Cell]] = [(title, "Full name", *titles)]
+    rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in found]
+    return plain_csv(rows)
+
+
+def found_by_moodle(students: Sequence[Student]) -> tuple[str, list[Student]]:
+    """The title of the numbers that most students have, and the students with such a number.
+
+    Moodle ends an import at the first number that it can't find among those of one kind, and gives the grades of a row
+    without a number to the student in the row above.
     """
     numbered = [student for student in students if student.roster_key]
-    by_email = bool(numbered) and all("@" in str(student.roster_key) for student in numbered)
-    titles = unique_titles(f"{column.title} (%)" for column in columns)
-    rows: list[Sequence[Cell]] = [("Email address" if by_email else "ID number", "Full name", *titles)]
-    rows += [(s.roster_key, s.name, *(_percent(column, s) for column in columns)) for s in numbered]
-    return plain_csv(rows)
+    known = {("@" in str(s.roster_key)): s.number_title for s in numbered if s.number_title}  # for those typed by hand
+
+    def title_of(student: Student) -> str:
+        is_mail = "@" in str(student.roster_key)
+        return student.number_title or known.get(is_mail) or ("Email address" if is_mail else "ID number")
+
+    titles = [title_of(student) for student in numbered]
+    usual = Counter(titles).most_common(1)[0][0] if titles else "ID number"
+    return usual, [student for student, title in zip(numbered, titles, strict=True) if title == usual]
 
 
 def _percent(column: PointsColumn, student: Student) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from app.names import name_key
+from app.names import RosterEntry, name_key
 from app.secret_key import SecretKey
 
 from .courses import Course
@@ -38,7 +38,8 @@ MAX_TYPED_CODE = 40  # characters
 class Student:
     """A name on the roster of a course. `joined_at` is None until somebody has claimed the name.
 
-    `roster_key` is the number that the roster gives, None if it gives none.
+    `roster_key` is the number that the roster gives, None if it gives none, `number_title` the title of the column that
+    it came from, and `canvas_id` what Canvas calls the student.
     """
 
     id: int
@@ -46,6 +47,8 @@ class Student:
     name: str
     roster_key: str | None
     joined_at: datetime | None
+    number_title: str | None = None
+    canvas_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,12 +105,10 @@ class Roster(QueryBase):
         super().__init__(database)
         self._key = key
 
-    def add_students(self, course: Course, entries: Iterable[tuple[str, str | None]]) -> int:
-        """Add the (name, roster number) pairs that are not on the roster yet; return how many were added.
+    def add_students(self, course: Course, entries: Iterable[RosterEntry | tuple[str, str | None]]) -> int:
+        """Add the students who are not on the roster yet, by their number or else their name; return how many.
 
-        A pair with a number is on the roster if the number is, whatever the names; one whose number is None, if a
-        student without a number has the same name (`name_key`). Pairs earlier in `entries`, and students who join
-        meanwhile, count as on the roster. Those added together are one import, which `undo_import` takes back.
+        Those added together are one import, which `undo_import` takes back.
         """
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
@@ -119,12 +120,12 @@ class Roster(QueryBase):
             keys = {row.roster_key for row in known if row.roster_key}
             names = {row.name_key for row in known if not row.roster_key}
             rows = list[dict[str, object]]()
-            for name, key in entries:
+            for name, key, title, canvas_id, _doubtful in (RosterEntry(*entry) for entry in entries):
                 if (key and key in keys) or (not key and name_key(name) in names):
                     continue
                 keys.add(key) if key else names.add(name_key(name))
-                rows.append({"course_id": course.id, "name": name, "roster_key": key, "created_at": self.now(),
-                             "import_key": import_key})  # fmt: skip
+                rows.append({"course_id": course.id, "name": name, "roster_key": key, "number_title": title,
+                             "canvas_id": canvas_id, "created_at": self.now(), "import_key": import_key})  # fmt: skip
             if not rows:
                 return 0
             # Somebody may join under one of these names at this moment. Counting takes less than returning each id.
@@ -216,16 +217,21 @@ class Roster(QueryBase):
         row = self._fetch_one(sa.select(*columns(students, Student)).where(students.c.id == student_id))
         return from_row(Student, row) if row else None
 
-    def rename(self, student: Student, name: str, roster_key: str | None) -> bool:
-        """Give a student another name and number (None for none), and return whether that was done.
+    def rename(self, student: Student, entry: RosterEntry | tuple[str, str | None]) -> bool:
+        """Give a student the name and number of an entry, and return whether that was done.
 
         False, and nothing changes, if another student of the course has that number or, without a number, if another
         student without one has the same name (`name_key`).
         """
+        name, roster_key, title, canvas_id, _doubtful = RosterEntry(*entry)
+        if roster_key == student.roster_key:  # else they were another number's
+            title, canvas_id = title or student.number_title, canvas_id or student.canvas_id
+        values = {"name": name, "name_key": name_key(name), "roster_key": roster_key, "number_title": title,
+                  "canvas_id": canvas_id}  # fmt: skip
         this = sa.update(students).where(students.c.id == student.id)
         try:
             with self.transaction() as connection:
-                connection.execute(this.values(name=name, name_key=name_key(name), roster_key=roster_key))
+                connection.execute(this.values(values))
         except IntegrityError:
             return False
         return True

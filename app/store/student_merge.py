@@ -103,14 +103,11 @@ class StudentMerge(QueryBase):
 
 
 def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
-    """The new values of the row that stays: roster key, resume hash and practice record, and the earlier joining time.
-
-    The first three come from the other row where this one has none. The name is left as it is.
-    """
+    """The new values of the row that stays; the name is left as it is."""
     joined = [row.joined_at for row in (stays, goes) if row.joined_at]
-    filled = {
-        name: getattr(stays, name) or getattr(goes, name) for name in ("roster_key", "resume_hash", "practice_record")
-    }
+    numbered = stays if stays.roster_key else goes  # a number goes with the title of its column
+    filled = {name: getattr(stays, name) or getattr(goes, name) for name in ("resume_hash", "practice_record")}
+    filled |= {name: getattr(numbered, name) for name in ("roster_key", "number_title", "canvas_id")}
     return {**filled, "joined_at": min(joined, default=None)}
 
 

@@ -284,6 +284,8 @@ students = Table(
     Column("name", String(100), nullable=False),
     Column("name_key", NameKey, nullable=False, default=_name_key),  # by which names are compared and sorted
     Column("roster_key", String(100)),  # the number that the roster gives, if it gives one
+    Column("number_title", String(100)),  # of the column that the number came from
+    Column("canvas_id", String(100)),  # by which Canvas finds the student before anything else
     Column("resume_hash", String(64), unique=True),
     Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
     Column("created_at", UtcDateTime, nullable=False),

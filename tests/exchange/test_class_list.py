@@ -20,6 +20,7 @@ from app.exchange.class_list import (
     read_names,
     read_roster,
     read_roster_rows,
+    write_roster,
 )
 
 CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Sheet 1 (44)
@@ -39,7 +40,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Sheet 1 (44)
         ("1017;Kim;Lee", [("Kim Lee", "1017")]),
         ("Name\tNumber\nKim Lee\t17", [("Kim Lee", "17")]),
         ("Matriculation number,Last name,First name,E-mail\ns17,Lee,Kim,kim@example.org", [("Kim Lee", "s17")]),
-        ('Student,ID,SIS User ID,Section\n"Lee, Kim",993,s17,A', [("Kim Lee", "993")]),
+        ('Student,ID,SIS User ID,Section\n"Lee, Kim",993,s17,A', [("Kim Lee", "s17")]),
         ('"Lee, Kim",s17', [("Kim Lee", "s17")]),
         ("First name,Last name,Email address\nKim,Lee,kim@example.org", [("Kim Lee", None)]),
         ("Kim Lee,kim@example.org", [("Kim Lee", None)]),
@@ -58,7 +59,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Sheet 1 (44)
             "Kim Lee, 1017\n1018;Lou;Ray\nFox, Ada\nBo\tBerg",
             [("Kim Lee", "1017"), ("Lou Ray", "1018"), ("Ada Fox", None), ("Bo Berg", None)],
         ),
-        (CANVAS, [("Kim Lee", "993"), ("Ada Fox", "994")]),
+        (CANVAS, [("Kim Lee", "s17"), ("Ada Fox", "s18")]),
         ("First name,Surname,ID number\nKim,Lee,17\nOverall average,,\n", [("Kim Lee", "17")]),
         ("Name,Section\nAda Lovelace,Lab 2\nBo Li,", [("Ada Lovelace", None), ("Bo Li", None)]),
         ("Name, Section\nAda Lovelace, A\nBo Li, B", [("Ada Lovelace", None), ("Bo Li", None)]),
@@ -68,6 +69,35 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Sheet 1 (44)
         ("Student, Ada\nBo Li", [("Ada Student", None), ("Bo Li", None)]),
         ("Name, Kim\nLee, Bo\nFox, Lou, 17", [("Kim Name", None), ("Bo Lee", None), ("Fox Lou", "17")]),
         ("Ada Name, 17\nBo Student, 18", [("Ada Name", "17"), ("Bo Student", "18")]),
+        ("sep=;\nName;Number\nKim Lee;17", [("Kim Lee", "17")]),
+        ("sep=|\nKim Lee|17", [("Kim Lee", "17")]),
+        ("id,first_name,last_name,email\nklee,Kim,Lee,k@x.example", [("Kim Lee", "klee")]),
+        (
+            "Course,CS101\nInstructor: X,,\n\nName,Number\nKim Lee,001\nName,Number\nLou,2",
+            [("Kim Lee", "001"), ("Lou", "2")],
+        ),
+        ("Name;Vorname;Matrikelnummer\nLee;Kim;17", [("Kim Lee", "17")]),
+        ("Vorname;Nachname;ID-Nummer;E-Mail\nKim;Lee;017;k@x.example", [("Kim Lee", "017")]),
+        (
+            "姓名,学籍番号,クラス\n山田 太郎,A001,1組\n鈴木 花子,A002,1組",
+            [("山田 太郎", "A001"), ("鈴木 花子", "A002")],
+        ),
+        ("Nr;Nachname, Vorname;Matrikel\n1;Lee, Kim;017\n2;Ray, Lou;018", [("Kim Lee", "017"), ("Lou Ray", "018")]),
+        (
+            "Imię;Nazwisko;E-mail;Punkty\nKim;Lee;k@x.example;7\nLou;Ray;l@x.example;8",
+            [("Kim Lee", None), ("Lou Ray", None)],
+        ),
+        (f"Imię;Nazwisko;Suma{';' * 30}\nKim;Lee;7,5{';' * 30}\nLou;Ray;7,5", [("Kim Lee", None), ("Lou Ray", None)]),
+        (f"Rufname;Familienname;Kennung{';Blatt' * 30}\nKim;Lee;017{';12,5' * 30}", [("Kim Lee", "017")]),
+        ('Name,ID\nKim,"=""0017"""\nLou,="0018"\nBo,\'0019', [("Kim", "0017"), ("Lou", "0018"), ("Bo", "0019")]),
+        ('Kim Lee,="0017"\n\'t Hooft,#0018', [("Kim Lee", "0017"), ("'t Hooft", "0018")]),
+        ("OrgDefinedId,Username,Last Name,First Name\n#0017,#klee,Lee,Kim", [("Kim Lee", "0017")]),
+        *(
+            (f"First Name,Last Name,{title}\nKim,Lee,0017", [("Kim Lee", "0017")])
+            for title in ("SID", "UIN", "Identifier", "Matrikelnummer", "student_id")
+        ),
+        ("LastName,FirstName,ID,SIS Login ID,Section\nLee,Kim,993,klee,A", [("Kim Lee", "klee")]),
+        ("First name,Last name,ID number,Username\nKim,Lee,,klee", [("Kim Lee", "klee")]),
         ("Test Student", [("Test Student", None)]),  # without a header, somebody typed that name
         ("می\u200cنا\n王小明\n김철수", [("می\u200cنا", None), ("王小明", None), ("김철수", None)]),
     ],
@@ -101,6 +131,7 @@ def test_files_are_read_as_they_were_saved(encoding: str) -> None:
         (f"Kim,{'1' * 200}", "at most 80"),
         ("Name\n" * 1_000_000, f"larger than {MAX_ROSTER_BYTES:,} bytes"),
         (b"\xff\xfea", "not a text file"),
+        (b"PK\3\4" + b"x" * 99, "workbook"),
         ('Name,Id\nKim,"' + "x" * 500_000, "can’t be read as CSV"),
     ],
 )
@@ -124,6 +155,52 @@ def test_a_list_of_a_million_characters_is_answered_at_once(hostile: str) -> Non
 def test_rows_that_are_no_students_are_named() -> None:
     """So that the teacher sees that they were left out."""
     assert read_roster_rows(CANVAS).left_out == ("Points Possible", "Test Student")
+    assert read_roster_rows("Course: CS 101\nName,Number\nKim,1").left_out == ("Course: CS 101",)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubtful"),
+    [
+        ("Instructor: X\nKim Lee,001\nLou Ray,002", ["Instructor: X"]),
+        ("Namn;Efternamnet\nKim;Lee\nLou;Ray", ["Namn Efternamnet"]),
+        ("Vorname;Nachname;ID-Nummer;E-Mail\nKim;Lee;017;k@x.example\nGesamtdurchschnitt;;;", ["Gesamtdurchschnitt"]),
+        ("Name,Number\nDurchschnitt,\nKim Lee,17\nLou Ray,18", ["Durchschnitt"]),
+        ("Name,Number\nKim Lee,17\nLou Ray,\nBo Li,18\nMo Ek,", []),  # not everybody has a number
+        ("Kim Lee\nLou Ray", []),
+        ("Kim Lee;–\nLou Ray;17", ["Kim Lee –"]),
+        ("Kim Lee,17\nLou Ray", []),
+    ],
+)
+def test_what_may_be_no_student_is_doubtful(text: str, doubtful: list[str]) -> None:
+    """Titles above a list, and a summary above or below those who all have a number."""
+    assert [entry.name for entry in read_roster_rows(text).entries if entry.doubtful] == doubtful
+
+
+def test_titles_that_are_guessed_are_not_lost() -> None:
+    """They may be a student whose number is missing."""
+    rows = read_roster_rows("Kim Lee;none\nLou Ray;17\nBo Li;18")
+    assert rows.guessed_titles
+    assert (rows.guessed_titles.name, [entry.name for entry in rows.entries]) == ("Kim Lee", ["Lou Ray", "Bo Li"])
+    assert not read_roster_rows("Name;Number\nLou Ray;17").guessed_titles
+
+
+def test_a_number_keeps_its_title_and_canvas_its_id() -> None:
+    """Whichever column is chosen; without a number in it, the ID is the number."""
+    by_default = read_roster_rows(CANVAS)
+    assert [entry[1:4] for entry in by_default.entries] == [
+        ("s17", "SIS User ID", "993"),
+        ("s18", "SIS User ID", "994"),
+    ]
+    written = write_roster(by_default.entries)
+    assert read_roster_rows(written).entries == by_default.entries
+    assert read_roster(written + "Lou\nBo\t1\t2\t3\t4\t5\t6\n")[-2:] == (("Lou", None), ("Bo", "1"))
+    assert by_default.columns
+    login = by_default.columns.titles.index("SIS Login ID")
+    chosen = read_roster_rows(CANVAS, chosen=(0, None, login)).entries
+    assert chosen[0][:4] == ("Kim Lee", "kim", "SIS Login ID", "993")
+    [jo] = read_roster_rows("Student,ID,SIS User ID,Section\nJo,7,,A\n").entries
+    assert jo[1:4] == ("7", "ID", "7")
+    assert read_roster_rows("id,name\n7,Jo\n").entries[0].canvas_id is None
 
 
 def test_as_many_names_as_are_allowed_are_read() -> None:

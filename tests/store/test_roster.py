@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.names import name_key
+from app.names import RosterEntry, name_key
 from app.store import (
     Plan,
     Store,
@@ -122,9 +122,26 @@ def test_a_name_without_a_number_is_there_once(store: Store) -> None:
     with pytest.raises(NameTakenError):
         store.roster.enrol_new_student(course, "ZOË")
     kim = store.roster.students(course)[0]
-    assert not store.roster.rename(kim, "zoë", None)
-    assert store.roster.rename(kim, "zoë", "18")
+    assert not store.roster.rename(kim, ("zoë", None))
+    assert store.roster.rename(kim, ("zoë", "18"))
     assert [each.name for each in store.roster.namesakes(course, "Zoe\u0308")] == ["Zoë", "Zoë", "zoë"]
+
+
+def test_a_number_keeps_its_title_until_it_changes(store: Store) -> None:
+    """A number that a teacher types is of no known column, and an ID that came with another number isn't kept."""
+    teacher = store.people.add_teacher("titles@example.org", "Ada")
+    assert teacher
+    course = store.courses.add("C", "UTC", teacher)
+    store.roster.add_students(course, [RosterEntry("Kim Lee", "17", "SIS User ID", "993")])
+
+    def renamed(name: str, number: str | None) -> tuple[str | None, str | None]:
+        [kim] = store.roster.students(course)
+        assert store.roster.rename(kim, (name, number))
+        [kim] = store.roster.students(course)
+        return kim.number_title, kim.canvas_id
+
+    assert renamed("Kim Fox", "17") == ("SIS User ID", "993")
+    assert renamed("Kim Fox", "18") == (None, None)
 
 
 def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> None:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.activities.work import Edit
+from app.names import RosterEntry
 from app.store import Activity, ClassSheetKey, Course, Plan, Policies, Store, Student, VariantSizes
 from app.store import student_merge as merging
 from app.store.tables import (
@@ -211,6 +212,16 @@ def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
         assert connection.scalars(sa.select(extra_time.c.minutes)).all() == [20]
         assert connection.scalars(sa.select(grade_changes.c.points).order_by(grade_changes.c.id)).all() == [3.0, 5.0]
         assert connection.scalars(sa.select(ticket_answers.c.student_id)).all() == [merged.id]
+
+
+@pytest.mark.parametrize("listed_stays", [True, False])
+def test_a_number_comes_with_the_title_of_its_column(store: Store, course: Course, listed_stays: bool) -> None:
+    """And with the ID that came beside it, whoever stays."""
+    store.roster.add_students(course, [RosterEntry("Kim Lee", "17", "SIS User ID", "993")])
+    [listed], typed = store.roster.students(course), enrol_student(store, course, "Kimmy Lee")[0]
+    assert store.student_merge.merge(*((listed, typed) if listed_stays else (typed, listed)))
+    [merged] = store.roster.students(course)
+    assert (merged.roster_key, merged.number_title, merged.canvas_id) == ("17", "SIS User ID", "993")
 
 
 def test_points_that_count_survive_what_the_other_student_had_undone(store: Store, course: Course) -> None:

@@ -152,16 +152,15 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
 
 
 def _roster_notice(counts: Mapping[str, str]) -> str:
-    """The sentence with the count "added", else that with "removed", from the query; "" if it has neither.
-
-    "known" (already on the roster) is mentioned with "added", and "kept" (joined or with work) with "removed", if above
-    0. A count that cannot be read, or above MAX_ROSTER_COUNT, is 0.
-    """
+    """What an address says was done to the roster, by the counts in its query."""
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
-        known = numbers.get("known")
-        sentence = _("Added: {added}. Already on the roster: {there}.") if known else _("Added: {added}.")
-        return sentence.format(added=numbers["added"], there=known)
+        sentences = [_("Added: {added}.").format(added=numbers["added"])]
+        if known := numbers.get("known"):
+            sentences.append(_("Already on the roster: {there}.").format(there=known))
+        if changed := numbers.get("changed"):
+            sentences.append(_("Changed: {changed}.").format(changed=changed))
+        return " ".join(sentences)
     if "removed" in counts:
         kept = numbers.get("kept")
         sentence = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")

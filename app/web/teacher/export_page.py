@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from app.classes.course_files import CourseFiles, course_files
 from app.classes.course_settings import copy_course
 from app.classes.roster_lookup import names_with_numbers
+from app.exchange.gradebook_csv import found_by_canvas, found_by_moodle
 from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
 from app.store import AuditAction, Course, Store
@@ -63,7 +64,9 @@ class ExportPage:
     """Everything that templates/teacher/export.html shows."""
 
     access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
-    without_number: Annotated[int, Doc("How many students have no number, so that Moodle cannot find them.")]
+    not_in_canvas: Annotated[int, Doc("How many students Canvas would take for others, and so are not in its file.")]
+    not_in_moodle: Annotated[int, Doc("How many students are not in Moodle’s file: they have no number of its kind.")]
+    moodle_title: Annotated[str, Doc("The title of the column by which Moodle finds the students.")]
     held_back: Annotated[int, Doc("How many anonymous exit tickets are not shown yet, and so in no file.")]
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
     pager: Annotated[Pager, Doc("Which page of the log this is.")]
@@ -157,10 +160,12 @@ def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> R
 
 
 def _export_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> ExportPage:
-    """The export page as it is now, with page `page` of the log, and `texts` in the page's fields of those names."""
-    without_number = sum(not student.roster_key for student in store.roster.students(access.course))
+    """The export page as it is now; `texts` go into its fields of those names."""
+    students = store.roster.students(access.course)
+    title, in_moodle = found_by_moodle(students)
+    left_out = len(students) - len(found_by_canvas(students)), len(students) - len(in_moodle), title
     lines, pager = cut_page(_log_lines(store, access.course), page)
-    return ExportPage(access, without_number, store.exit_tickets.count_held(access.course), lines, pager, **texts)
+    return ExportPage(access, *left_out, store.exit_tickets.count_held(access.course), lines, pager, **texts)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:

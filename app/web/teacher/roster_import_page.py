@@ -12,8 +12,15 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.roster_check import CheckedEntry, check_entries
-from app.exchange.class_list import RosterError, read_roster, read_roster_rows, write_roster
-from app.store import AuditAction
+from app.exchange.class_list import (
+    Choice,
+    Columns,
+    RosterError,
+    read_roster_rows,
+    sure_entries,
+    write_roster,
+)
+from app.store import AuditAction, Store, Student
 from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse
 from app.web.shared.request_guard import MAX_BODY
@@ -25,6 +32,7 @@ router = APIRouter(include_in_schema=False)
 
 MAX_ROSTER_STUDENTS = 2_000  # of one class list
 MAX_ODD = 200  # rows that can be ticked; more would be a list that nobody checks
+MAX_COLUMN = 1_000
 
 
 @dataclass(frozen=True)
@@ -35,60 +43,69 @@ class RosterImportPage:
     entries: Annotated[tuple[CheckedEntry, ...], Doc("The rows of the class list, odd ones first.")] = ()
     counts: Annotated[Mapping[str, int], Doc("How many rows are new, known and odd.")] = field(default_factory=dict)
     left_out: Annotated[tuple[str, ...], Doc("Rows that are no students, such as the points possible.")] = ()
+    columns: Annotated[Columns | None, Doc("The columns of the list and which are taken; None without titles.")] = None
+    guessed: Annotated[bool, Doc("Whether the titles of the columns were only guessed.")] = False
     new: Annotated[str, Doc("The new students as a class list, to be added.")] = ""
     odd: Annotated[tuple[tuple[str, CheckedEntry], ...], Doc("Odd rows, each as a class list of its own.")] = ()
-    roster: Annotated[str, Doc("The class list as pasted, to be corrected.")] = ""
+    roster: Annotated[str, Doc("The class list as pasted, to be corrected or read by other columns.")] = ""
     problem: Annotated[str, Doc("The sentence about why it cannot be read, empty where there is none.")] = ""
 
 
 @router.post("/courses/{course_id:int}/students/preview")
 def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Show what an uploaded class list, or without one the pasted one, would add to the roster; nothing is stored.
-
-    The rows are listed as odd, new or known, in this order, with how many of each; rows that Canvas or Moodle added,
-    which are no students, are named apart. The page's form adds the new ones, and of the first MAX_ODD odd ones those
-    that are ticked. 422 with the pasted list if it cannot be read or has more than MAX_ROSTER_STUDENTS names.
-    """
+    """Show what an uploaded or pasted class list would add to the roster; nothing is stored."""
     try:
-        rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS)
+        rows = read_roster_rows(form.file or form.raw("roster", MAX_BODY), MAX_ROSTER_STUDENTS, _chosen(form))
     except RosterError as error:
         return _refuse(access, form, error)
     checked = check_entries(rows.entries, store.roster.students(access.course))
-    odd = [entry for entry in checked if entry.kind == "odd"][:MAX_ODD]
+    if rows.guessed_titles:
+        checked = (CheckedEntry(rows.guessed_titles, "odd", "titles"), *checked)
+    odd = [each for each in checked if each.kind == "odd"][:MAX_ODD]
     page = RosterImportPage(
         access,
-        tuple(sorted(checked, key=lambda entry: ("odd", "new", "known").index(entry.kind))),
-        Counter(entry.kind for entry in checked),
+        tuple(sorted(checked, key=lambda each: ("odd", "new", "known").index(each.kind))),
+        Counter(each.kind for each in checked),
         rows.left_out,
-        write_roster(entry.entry for entry in checked if entry.kind == "new"),
-        tuple((write_roster([entry.entry]), entry) for entry in odd),
+        rows.columns,
+        rows.guessed_titles is not None,
+        write_roster(each.entry for each in checked if each.kind == "new"),
+        tuple((write_roster([each.entry]), each) for each in odd),
+        rows.text,
     )
     return render("teacher/roster_import.html", page)
 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of an uploaded or else pasted class list to the roster, and record their number in the audit
-    log, unless it is 0.
+    """Add the students of a class list, which is that of a preview, and its odd rows that were ticked.
 
-    The odd rows ticked in a preview, each a class list in a field "anyway", are added, too; with any of these, there
-    need be no other list. Students already on the roster are left as they are. Redirects to the roster, which says how
-    many were added and how many were there already; the second time in a list counts as that. 422 with the pasted list,
-    and nobody is added, if a list cannot be read or has more than MAX_ROSTER_STUDENTS names.
+    A row ticked in a field "anyway" is added. One in a field "same", below the id of a student of the roster, gives
+    that student its name and number. 422 with the list, and nobody is added, if a list cannot be read.
     """
-    ticked = form.all("anyway")
+    anyway, same = form.all("anyway"), form.all("same")
     try:
         pasted = form.file or form.raw("roster", MAX_BODY)
-        entries = [] if ticked and not pasted else list(read_roster(pasted, MAX_ROSTER_STUDENTS))
-        for row in ticked:
-            entries += read_roster(row)
+        entries = list(sure_entries(read_roster_rows(pasted, MAX_ROSTER_STUDENTS))) if pasted else []
+        entries += [entry for row in anyway for entry in read_roster_rows(row).entries]
+        changes = [
+            (student, entry)
+            for student_id, _line, row in (text.partition("\n") for text in same)
+            if (student := _student(store, access, student_id))
+            for entry in read_roster_rows(row).entries
+        ]
     except RosterError as error:
         return _refuse(access, form, error)
     with store.transaction():
+        changed = 0
+        for student, entry in {student.id: (student, entry) for student, entry in changes}.values():
+            if store.roster.rename(student, entry):
+                store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, student)
+                changed += 1
         added = store.roster.add_students(access.course, entries)
         if added:
             store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
-    return _back_to_roster(access, added=added, known=len(entries) - added)
+    return _back_to_roster(access, added=added, known=len(entries) - added, changed=changed)
 
 
 @router.post("/courses/{course_id:int}/students/undo-import")
@@ -120,6 +137,21 @@ def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep
         removed = store.roster.remove_idle_newcomers(access.course, newest)
         store.audit_log.record(access.teacher, AuditAction.NEWCOMERS_REMOVED, access.course, f"{removed}")
     return _back_to_roster(access, removed=removed)
+
+
+def _chosen(form: FormReader) -> Choice | None:
+    """The columns that a preview's form says; None for a list that is previewed for the first time."""
+    if form.optional("number") is None:
+        return None
+    first, last, number = (whole_number(form.raw(name), MAX_COLUMN) for name in ("first", "last", "number"))
+    return first, last, number
+
+
+def _student(store: Store, access: CourseAccess, student_id: str) -> Student | None:
+    """The student of the course with that id, as a form sends it."""
+    number = whole_number(student_id.strip(), LARGEST_ID, lowest=1)
+    student = store.roster.find_student(number) if number else None
+    return student if student and student.course_id == access.course.id else None
 
 
 def _refuse(access: CourseAccess, form: FormReader, error: RosterError) -> Response:

@@ -67,7 +67,7 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
     """
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
     with store.transaction():
-        if name and store.roster.rename(access.student, name, number or None):
+        if name and store.roster.rename(access.student, (name, number or None)):
             store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
             return _back_to_roster(access, "renamed")
     if not name:

@@ -53,6 +53,67 @@ def test_a_preview_shows_what_would_be_added(classroom: Classroom) -> None:
     assert names_of(classroom) == [("Ada Fox", None), ("Ada Fox", "1019"), ("Kim Lee", "1017"), ("Lou Ray", "1018")]
 
 
+def preview(classroom: Classroom, roster: str, **columns: str) -> Page:
+    """The page that shows what a list would add."""
+    path = f"/courses/{classroom.course.id}/students/preview"
+    return Page(classroom.instructor.post(path, data={"roster": roster, **columns}).text)
+
+
+def values(page: Page, name: str) -> list[str]:
+    return [attrs["value"] for attrs, _ in page.find("input", name=name)]
+
+
+def test_somebody_who_joined_by_typing_gets_the_number_of_the_list(classroom: Classroom) -> None:
+    """Instead of a second one beside them; a new number replaces the old one only of a student of this course."""
+    ann, _ = classroom.join("ann lee")
+    page = preview(classroom, "Ann Lee, 1018")
+    assert "Added: 0." in added(classroom, {"roster": ""})  # nothing is ticked
+    assert names_of(classroom) == [("ann lee", None)]
+    assert "Changed: 1." in added(classroom, {"roster": "", "same": values(page, "same")})
+    assert names_of(classroom) == [("Ann Lee", "1018")]
+    [again] = values(preview(classroom, "Ann Lee, 1020"), "same")
+    added(classroom, {"roster": "", "same": [again.replace(f"{ann.id}\n", "999\n"), "x", ""]})
+    assert names_of(classroom) == [("Ann Lee", "1018")]
+    added(classroom, {"roster": "", "same": [again], "anyway": values(preview(classroom, "Ann Lee, 1020"), "anyway")})
+    assert names_of(classroom) == [("Ann Lee", "1020")]
+
+
+def test_a_number_under_another_name_is_a_question(classroom: Classroom) -> None:
+    """It is neither there already nor somebody new, but may be another name of the same person."""
+    added(classroom, {"roster": "Kim Lee, 1017"})
+    page = preview(classroom, "Kim Fox, 1017")
+    assert [words.endswith("to check") for _, words in page.find("tr")] == [False, True]
+    assert not values(page, "anyway")
+    added(classroom, {"roster": "", "same": values(page, "same")})
+    assert names_of(classroom) == [("Kim Fox", "1017")]
+
+
+def test_the_columns_of_a_list_can_be_chosen(classroom: Classroom) -> None:
+    """The page says which one is the number; where none is, or titles were guessed, the choice is open."""
+    page = preview(classroom, CANVAS)
+    chosen = [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs]
+    assert chosen == ["1", "0"]  # the number and the name
+    assert "open" not in page.find("details", class_="more")[0][0]
+    [roster] = values(page, "roster")
+    again = preview(classroom, roster, number="2", first="0", last="")
+    assert "Lou Ray A to check" in [words for _, words in again.find("tr")]  # the second with the number A
+    for text in ("Name,Room\nKim,12 B", "Imię;Nazwisko;Numer\nKim;Lee;017"):
+        assert "open" in preview(classroom, text).find("details", class_="more")[0][0]
+    for text, number in (("Kim Lee, 17", "1"), ("Name,Number\nKim,17", "999")):  # there is no such column
+        assert preview(classroom, text, number=number, first="0").find("table", class_="roster")
+
+
+def test_nothing_unsure_is_added_by_itself(classroom: Classroom) -> None:
+    """Neither titles that were guessed nor an average, unless they are ticked."""
+    page = preview(classroom, "Imię;Nazwisko;Numer\nKim;Lee;017\nLou;Ray;018\nŚrednia;;")
+    titles, _average = values(page, "anyway")
+    new = next("".join(texts) for tag, _attrs, texts in page.elements if tag == "textarea")
+    added(classroom, {"roster": new})
+    assert names_of(classroom) == [("Kim Lee", "017"), ("Lou Ray", "018")]
+    added(classroom, {"roster": "", "anyway": [titles]})
+    assert ("Imię Nazwisko", "Numer") in names_of(classroom)
+
+
 def test_whoever_a_preview_shows_is_added(classroom: Classroom) -> None:
     """A name like that of a gradebook's test student, typed by the teacher, is a student's: alone and ticked, too."""
     path = f"/courses/{classroom.course.id}/students/preview"
