@@ -28,7 +28,8 @@ from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
 HINT_LEVELS: tuple[HintLevel, ...] = (1, 2, 3)
-_SAYS_NOTHING = ("{matrix}", "{matrices}", "{tables}")  # formulas of a count: “Router” = matrix
+_MATRICES = {"matrix", "matrices", "tables"}  # a formula of a count that names only these says nothing
+_LEARNED = {"matrix", "matrices", "scales", "biases"}  # the same, but the description lists what there is
 MAX_NAMED_ROWS = 4  # in one hint; further ones are "the boxes that go with them"
 
 
@@ -184,16 +185,7 @@ class HintWriter:
         yield from (other for other in candidates if other in self.report.marks and other != blank)
 
     def relation_sentence(self, blank: Blank) -> str:
-        """How the number in a box comes about, without any digit.
-
-        A box of code has its own sentence, and so have columns of a matrix with a `hint`. A count has its formula in
-        words; if that contains a digit, says too much or nothing, the sizes it is made from; if it depends on no size,
-        only that it is constant or counted from zero. The count of a tensor is said to be its sides multiplied. Of a
-        parameter as it is stored, the hint says in which order modules store its sides. A matrix that no equation makes
-        is explained by the sizes that the description states; a side of 1 is repeated by broadcasting, where tensors
-        have more than two sides, and is otherwise the one token of a step. Any other side has the equation of its
-        matrix in this sheet's letters, followed by these sizes if no other row of the sheet decides it.
-        """
+        """How the number in a box comes about, without any digit."""
         if self._is_about_code(blank):
             return code_hint(self.variant, blank, 2)
         entry = self.variant.table.sized(blank.tensor)
@@ -203,6 +195,9 @@ class HintWriter:
         if isinstance(entry, Count):
             if not self.variant.expression(blank).symbols:
                 return self._relation("counted-from-zero" if entry.unit == "index" else "constant", blank)
+            names = set(re.findall(r"\{([\w-]+)\}", entry.formula))
+            if names & {"scales", "biases"} and names <= _LEARNED:
+                return self._relation("learned-numbers", blank)
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
             # A number in it ("2 · N · d") would tell too much.
@@ -274,16 +269,17 @@ class HintWriter:
         in_letters = self.variant.worksheet.answers == "letters"
         tells = len(sizes) == len(names) and (len(names) == 1 or in_letters)
         has_answer = in_letters and str(count.total) in sizes
-        return not tells and not has_answer and count.formula not in _SAYS_NOTHING
+        return not tells and not has_answer and not set(names) <= _MATRICES
 
     def _made(self, blank: Blank, operation: Operation) -> str:
-        """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths.
-
-        Left out is how many places are sliced off, and on a sheet in letters how often heads are repeated: its sizes
-        are answers to other boxes.
-        """
+        """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
+        letter, formula = self.variant.letters[blank.tensor], write_formula(self.variant, blank.tensor)
+        if formula == letter:  # kᵀ
+            first = self.variant.letters[operation.operands[0]]
+            return self._relation("transposed", blank, matrix=letter, first=first)
         in_batches = operation.relation == "product" and self.variant.table.has_more_sides
-        formula = f"{self.variant.letters[blank.tensor]} = {write_formula(self.variant, blank.tensor)}"
+        formula = f"{letter} = {formula}"
+        # How many places are sliced off and, in letters, how often heads are repeated are answers to other boxes.
         formula = re.sub(r"\[[-:, \d]+\]", "[…]", formula)
         if self.variant.worksheet.answers == "letters":
             formula = re.sub(r"\w+ // \w+", "…", formula)

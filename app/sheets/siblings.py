@@ -1,4 +1,4 @@
-"""Sheets like another one: the same questions about another model or another length, so that no answer is the same.
+"""Sheets like another one: the same rows about another model or another length, so that no answer is the same.
 
 An answer depends on numbers if it has a symbol. A row may be told on a sibling only if each of its answers that depends
 on numbers is another one than in the same box of the sheet; the others, such as the single query of a decoding step,
@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import combinations, product
 
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
 from app.sheets.library import Library
+from app.sheets.notation import without_own_name
 from app.sheets.seeds import draw_once, random_numbers
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, Model
@@ -25,14 +26,10 @@ DRAWS = 3  # of lengths for each model
 
 
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
-    """A sheet that asks the same rows about one of the models, in numbers or letters; None if there is none.
+    """A sheet with the same rows about one of the models, in numbers or letters; None if there is none.
 
-    All of `models` are tried, the sheet's model among them, each with DRAWS lengths of any number of tokens and DRAWS
-    of the author's range, drawn by the seed. A model may lack some of the rows. The best is the sheet on which most
-    rows may be told, then one with the same table, such as that of a full window, then one whose length is not its d,
-    H, G or d_h, then one whose description differs in the fewest facts; among equals the seed decides. None if no row
-    may be told on any, and for a sheet about a program, whose sibling would have the same bug. What the author wrote
-    about the sheet's model is left out, and no fact is hidden.
+    None also for a sheet about a program: its sibling would have the same bug. What the author wrote about the sheet's
+    model is left out.
     """
     if variant.problem.case:
         return None
@@ -45,25 +42,34 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     of_any_length = replace(sheet, tokens_from=None, tokens_to=None)
     libraries = [Library({sheet.key: each}, models, variant.wording) for each in dict.fromkeys((of_any_length, sheet))]
 
-    def drawn() -> Iterator[tuple[tuple[int, bool, bool, int, int], Variant]]:
-        """Yield (rank, sheet) for each drawn sheet on which some asked row may be told; the greatest rank is the best.
-
-        It counts the rows, then prefers the same table, then a length unlike other sizes, then few different facts, and
-        last has a random number. Draws that the topic or the model refuses are skipped.
-        """
+    def drawn() -> Iterator[tuple[tuple[int, bool, int, int, int], Variant]]:
+        """Each drawn sheet with the same rows, of which some may be told, and its rank; the greatest is the best."""
         for model, library in product(models, libraries):
             for draw in range(DRAWS):
                 numbers = random_numbers(f"{sheet.key}/{model}/{seed}/{draw}")
                 with suppress(TopicError, TokensError):
                     other = draw_once((model,), partial(library.variant, sheet.key), numbers)
                     told = set(rows_to_tell(variant, other)) & variant.problem.asked
-                    if told:
-                        is_clear = other.tokens not in {other.sizes[size] for size in ("d", "H", "G", "d_h")}
+                    if told and other.problem.rows == variant.problem.rows:
                         difference = len(_facts(variant) ^ _facts(other))
                         is_alike = other.table.key == variant.table.key
-                        yield (len(told), is_alike, is_clear, -difference, next(numbers)), other
+                        yield (len(told), is_alike, -_coincidences(other), -difference, next(numbers)), other
 
     return max(drawn(), key=lambda each: each[0], default=(None, None))[1]
+
+
+def _coincidences(variant: Variant) -> int:
+    """How many sizes behind the answers, or in the description of a head, and sides of a row equal others by chance."""
+    symbols = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols}
+    sizes = [variant.sizes[each] for each in {*symbols, "N", "d", "H", "G", "d_h"} - without_own_name(variant.sizes)]
+    equal_sides = [
+        blanks
+        for row in variant.rows
+        for blanks in combinations(row.blanks, 2)
+        if variant.answer(blanks[0]) == variant.answer(blanks[1])
+        and len({variant.reader.canonical(variant.expression(blank)) for blank in blanks}) > 1
+    ]
+    return len(sizes) - len(set(sizes)) + len(equal_sides)
 
 
 def _facts(variant: Variant) -> frozenset[object]:

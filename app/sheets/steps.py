@@ -47,7 +47,13 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
     sizes = {symbol: format_number(size) for symbol, size in variant.sizes.items()}
     matrices = {tensor.key: _matrix(variant, tensor.key) for tensor in variant.table.tensors}
     phrases = variant.wording.phrases(variant.worksheet.tokens_are)
-    words = {**sizes, **matrices, "pairs": format_number(variant.tokens**2), "each-query": phrases["each-query"]}
+    words = {
+        **sizes,
+        **matrices,
+        "d_h-symbol": variant.notation.symbol("d_h"),
+        "pairs": format_number(variant.tokens**2),
+        "each-query": phrases["each-query"],
+    }
     return StepSentences(*(sentence.format_map(words) for sentence in wording.for_model(variant.architecture)))
 
 

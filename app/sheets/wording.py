@@ -69,7 +69,7 @@ class RowWording(WordingPart):
 class StepWording(WordingPart):
     """The question that asks for a row of a sheet in steps; once it is right, the reason, which answers the `why`.
 
-    Those "if sink" replace question and reason for a model with attention sinks.
+    Other sentences are for a model with attention sinks, and for one whose heads split its embedding dimension.
     """
 
     question: str
@@ -77,12 +77,16 @@ class StepWording(WordingPart):
     reason: str
     question_if_sink: str = ""
     reason_if_sink: str = ""
+    reason_if_split: str = ""
 
     def for_model(self, architecture: Architecture) -> tuple[str, str, str]:
         """The question, the why and the reason for a model."""
-        if not architecture.has_sinks:
-            return self.question, self.why, self.reason
-        return self.question_if_sink or self.question, self.why, self.reason_if_sink or self.reason
+        question, reason = self.question, self.reason
+        if architecture.H > 1 and architecture.H * architecture.d_h == architecture.d:
+            reason = self.reason_if_split or reason
+        if architecture.has_sinks:
+            question, reason = self.question_if_sink or question, self.reason_if_sink or reason
+        return question, self.why, reason
 
 
 class FigureWording(WordingPart):

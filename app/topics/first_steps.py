@@ -1,9 +1,9 @@
-"""First steps: one head built up from one token, then for three tokens, then for the whole input.
+"""First steps: one head built up from one token, then for four tokens, then for the whole input.
 
 >>> [str(side) for key in ("token_query", "transposed_key", "token_score") for side in MASKED[key].shape]
 ['1', 'd_h', 'd_h', '1', '1', '1']
 >>> [str(side) for key in ("scores", "all_scores") for side in MASKED[key].shape]
-['3', '3', 'N', 'N']
+['4', '4', 'N', 'N']
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.topics.single_head import SINGLE_HEAD, UNMASKED_WEIGHTS
 from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
-FEW = 3  # tokens between one and all, to be counted by hand
+FEW = 4  # tokens between one and all, to be counted by hand; with 3, as many entries are masked as there are tokens
 
 _ONE_TOKEN = (
     tensor("token", "x", "1, d", "input"),
@@ -48,8 +48,8 @@ UNMASKED = TensorTable(
     ),
 )
 _UNDER_ROOT = Count("under_root", Expression.symbol("d_h"), "{d_h}", unit="entries")
-# The first of three tokens has two tokens after it, the second one, the third none.
-_MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "2 + 1 + 0", unit="entries")
+# The first of four tokens has three tokens after it, the last one none.
+_MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "3 + 2 + 1 + 0", unit="entries")
 
 
 def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
@@ -67,7 +67,7 @@ def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
 
 MORE_THAN_A_FEW = Requirement(
     lambda _architecture, tokens: tokens > FEW,
-    N_("First steps go from one token to three, and then to all: choose at least 4 tokens."),
+    N_("First steps go from one token to four, and then to all: choose at least 5 tokens."),
 )
 _STEPS = (
     "token_query", "transposed_key", "token_score", "under_root", "queries", "scores", "masked", "weights", "context",

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, Page, expect
 from simulation.server import Server
 from tests.helpers.browser import assert_accessible_in_all_looks
 
-# One head of LLaMA 7B, worked out by hand: vectors of 4096 numbers, heads of 128; one token, then three, then 100.
+# One head of LLaMA 7B, worked out by hand: vectors of 4096 numbers, heads of 128; one token, then four, then 100.
 STEPS = (
-    ("1", "128"), ("128", "1"), ("1", "1"), ("128",), ("3", "128"), ("3", "3"), ("3",), ("3", "3"), ("3", "128"),
-    ("3", "4096"), ("100", "128"), ("100", "100"),
+    ("1", "128"), ("128", "1"), ("1", "1"), ("128",), ("4", "128"), ("4", "4"), ("6",), ("4", "4"), ("4", "128"),
+    ("4", "4096"), ("100", "128"), ("100", "100"),
 )  # fmt: skip
 MOST_KEYS = 120  # pressed on the way, Tab and Enter included
 

@@ -377,6 +377,19 @@ def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: s
     assert (size in hint.message, list(map(variant.box, hint.blanks))) == (True, [box])
 
 
+def test_no_second_hint_is_a_tautology_or_only_names_what_is_counted() -> None:
+    """On every sheet: “kᵀ = kᵀ”, or “Norms of one layer” = scale parameters."""
+    empty = re.compile(r"” = (?:(?:matrix|matrices|tables|scale parameters|biases)(?: \+ |\.))+$")
+    for sheet in SHEETS:
+        writer = HintWriter(sheet, grade(sheet, {}))
+        for blank in sheet.blanks:
+            hint = writer.relation_sentence(blank)
+            if equation := re.match(r"(\S+) = (\S+?)[:.] ", hint):
+                assert equation[1] != equation[2], hint
+            assert not empty.search(hint), hint
+            assert "no size changes" not in hint
+
+
 def test_only_a_step_of_decoding_has_a_side_of_one_for_its_token() -> None:
     """Among tensors with more than two dimensions, a given side of 1 is there to be repeated."""
     scale, token = LIBRARY.variant("broadcasting-gpt2"), LIBRARY.variant("decode-gpt2")

@@ -89,8 +89,8 @@ STUDENTS = [
         model_wide_scores=shape(4096, 4096, "all_scores"),
         elementwise_product=shape(None, 128, "token_score"),
         columns_are_tokens={
-            **shape(128, 1, "token_query"), **shape(1, 128, "transposed_key"), **shape(128, 3, "queries", "context"),
-            **shape(4096, 3, "output"), **shape(128, 100, "all_queries"),
+            **shape(128, 1, "token_query"), **shape(1, 128, "transposed_key"), **shape(128, 4, "queries", "context"),
+            **shape(4096, 4, "output"), **shape(128, 100, "all_queries"),
         },
         no_output_projection=shape(None, 128, "output"),
         full_width_values=shape(None, 4096, "context"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import get_args
 
 import pytest
@@ -23,17 +24,30 @@ def check_tells_nothing(variant: Variant, other: Variant) -> None:
                 assert other.key[box] != variant.key[box], (variant.code, other.code, box)
 
 
+# No other model of the library has their rows, and no other length changes their answers.
+WITHOUT_SIBLING = {"count-bert-base", "loss-vit-base"}
+
+
 @pytest.mark.parametrize(
-    "key", one_in(3, [key for key, sheet in LIBRARY.worksheets.items() if not TOPICS[sheet.topic].bugs])
+    "key", one_in(8, [key for key, sheet in LIBRARY.worksheets.items() if not TOPICS[sheet.topic].bugs])
 )
-def test_every_worksheet_has_siblings_that_tell_at_least_half_of_their_rows(key: str) -> None:
-    """Most tell all; heads of encoders have all 64 dimensions, and latent attention the same latents in all models."""
+def test_a_sheet_like_another_one_has_the_same_rows(key: str) -> None:
+    """With every seed. Equal sides of one row are equal by their symbols, not by chance."""
     variant = LIBRARY.variant(key)
-    other = sibling(variant, LIBRARY.models, 1, "numbers")
-    assert other is not None
-    assert set(other.problem.rows) <= set(variant.worksheet.rows)
-    assert 2 * len(rows_to_tell(variant, other)) >= len(other.rows)
-    check_tells_nothing(variant, other)
+    for seed in range(1, 4):
+        other = sibling(variant, LIBRARY.models, seed, "numbers")
+        if key in WITHOUT_SIBLING:
+            assert other is None
+            continue
+        assert other is not None
+        assert [row.fields for row in other.rows] == [row.fields for row in variant.rows]
+        assert [row.key for row in other.rows] == [row.key for row in variant.rows]
+        assert rows_to_tell(variant, other)
+        check_tells_nothing(variant, other)
+        for row in other.rows:
+            for one, two in combinations(row.blanks, 2):
+                canonical = [other.reader.canonical(other.expression(blank)) for blank in (one, two)]
+                assert canonical[0] == canonical[1] or other.answer(one) != other.answer(two), (seed, other.code)
 
 
 def test_no_sheet_is_like_one_about_a_bug() -> None:

@@ -56,14 +56,13 @@ def test_only_topics_in_steps_have_steps_and_these_for_all_that_is_asked() -> No
 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_a_question_does_not_state_the_shape_that_it_asks_for(tokens_are: TokensAre) -> None:
-    """But for sums of values, which have the shape of the values."""
+def test_no_question_states_a_shape_that_any_question_asks_for(tokens_are: TokensAre) -> None:
+    """On paper, and where marks come later, all of them are shown at once."""
     for variant in sheets(tokens_are):
-        for row, step in steps(variant):
-            if row.fields != ("count",):
-                asked = tuple(variant.key[variant.box(blank)] for blank in row.blanks)
-                stated = [tuple(map(whole, found)) for found in SHAPE.findall(step.question)]
-                assert asked not in stated or row.key == "context", (variant.architecture.name, step.question)
+        asked = {tuple(variant.key[variant.box(blank)] for blank in row.blanks) for row in variant.rows}
+        for _row, step in steps(variant):
+            stated = {tuple(map(whole, found)) for found in SHAPE.findall(step.question)}
+            assert not asked & stated, (variant.architecture.name, step.question)
 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
@@ -71,12 +70,16 @@ def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: 
     """In numpy: the letters of the formula, with the shapes stated so far, multiply to the shape of the key."""
     for variant in sheets(tokens_are):
         known, multiplied = dict[str, tuple[int, ...]](), list[str]()
+        few = (4, variant.sizes["d"])
+        known[variant.letters["input"]] = few if tokens_are == "rows" else few[::-1]
         for row, step in steps(variant):
             for sentence in (step.question, step.reason):
                 for letter, rows, columns in re.findall(rf"(\w+)(?: \(|: | = [^:?]*: ){SHAPE.pattern}", sentence):
                     known[letter] = (whole(rows), whole(columns))
             if found := re.search(r"shape of (?:[\w ’]* )?(\w+) = (\w+)\u00a0·\u00a0(\w+)\?", step.question):
                 result, *factors = found.groups()
+                for made, one, two in re.findall(r"are (\w+) = (\w+)\u00a0·\u00a0(\w+)", step.question):
+                    known[made] = (np.zeros(known[one]) @ np.zeros(known[two])).shape
                 known |= {f"{key}ᵀ": shape[::-1] for key, shape in known.items() if f"{key}ᵀ" in factors}
                 if row.key.startswith("all_"):  # its operands have the length of the input, which no shape states
                     continue
@@ -92,19 +95,19 @@ def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
 def test_every_number_of_a_sentence_is_one_of_the_model(tokens_are: TokensAre) -> None:
-    """Its sizes, three tokens and what is counted of them, and the pairs of all tokens; no word is left to fill in."""
+    """Its sizes, four tokens and what is counted of them, and the pairs of all tokens; no word is left to fill in."""
     for variant in sheets(tokens_are):
-        sizes = {variant.sizes[symbol] for symbol in ("N", "d", "d_h", "d_v")}
+        sizes = {variant.sizes[symbol] for symbol in ("N", "d", "d_h", "d_v", "H")}
         for row, step in steps(variant):
             for sentence in (step.question, step.why, step.reason):
                 numbers = set(map(whole, re.findall(r"(?<![\w.])\d[\d,]*", sentence)))
-                assert numbers <= {*sizes, TOKENS**2, 0, 1, 2, 3}, sentence
+                assert numbers <= {*sizes, TOKENS**2, 0, 1, 2, 3, 4}, sentence
                 assert not re.search(r"[{}]", sentence), (row.key, sentence)
 
 
 def test_the_mask_hides_what_the_reason_counts() -> None:
-    """The entries above the diagonal of three tokens; 2 of the first, 1 of the second, 0 of the third."""
-    above = np.triu(np.ones((3, 3)), 1)
+    """The entries above the diagonal of four tokens: 3 of the first, 2 of the second, and so on."""
+    above = np.triu(np.ones((4, 4)), 1)
     variant = LIBRARY.variant("first-steps")
     assert variant.key["masked.count"] == above.sum()
     step = step_of(variant, "masked")
@@ -113,7 +116,7 @@ def test_the_mask_hides_what_the_reason_counts() -> None:
 
 
 def test_a_window_of_two_tokens_leaves_the_mask_out() -> None:
-    """It would hide the first of three tokens from the last one as well."""
+    """It would hide the first of four tokens from the last one as well."""
     a = next(each for each in possible("first-steps") if each.causal and any(run.window for run in each.runs))
     stacks = tuple(
         replace(stack, runs=tuple(replace(run, window=2 if run.window else None) for run in stack.runs))

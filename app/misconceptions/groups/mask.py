@@ -43,7 +43,7 @@ GROUP = (
             {"masked.count": "right + N", "all_weights.count": "right - N"},
             {"masked.count": "right + N", "all_weights.count": "right - N", **each("right - 1", *_SEEN)},
         )
-        | on("first-steps", {"masked.count": "right + 3"})
+        | on("first-steps", {"masked.count": "right + 4"})
         | on(
             "same-shapes", {"seen_keys.count": "i", "reversed_keys.count": "N - i", "turned_weights.count": "N - i - 1"}
         ),
@@ -53,13 +53,13 @@ GROUP = (
         "half-of-all-masked",
         61,
         on("scale-mask-softmax", each("floor(N*N/2)", "masked.count", "all_weights.count"))
-        | on("first-steps", {"masked.count": "4"}),
+        | on("first-steps", {"masked.count": "8"}),
         _is_causal,
     ),
     Misconception(
         "all-entries-masked",
         62,
-        on("scale-mask-softmax", {"masked.count": "N*N"}) | on("first-steps", {"masked.count": "9"}),
+        on("scale-mask-softmax", {"masked.count": "N*N"}) | on("first-steps", {"masked.count": "16"}),
         _is_causal,
     ),
     Misconception(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.exchange.imported_models import library_with_model
-from app.sheets.siblings import sibling
 from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant, library_for, sheet_link
-from app.web.shared.example_view import MAX_EXAMPLE_SEED, ExampleRequest, make_example_page
+from app.web.shared.example_view import MAX_EXAMPLE_SEED, ExampleRequest, find_sibling, make_example_page
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
@@ -31,19 +30,13 @@ def read_example_request(
     seed: str = "1",
     practice: bool = False,
 ) -> ExampleRequest:
-    """The example that an address asks for, of the sheet that `find_variant` finds, which raises WorksheetError,
-    TokensError or TopicError for what is no sheet; an unknown kind or seed is not refused here. Raises ConfigError for
-    an imported model whose stored config can no longer be read.
-
-    It has every model of the library to draw from, no imported one, an address back to the sheet, and one for each kind
-    and seed. With `practice`, these say that the sheet was opened in a round of practice.
-    """
+    """The example that an address asks for; WorksheetError, TokensError or TopicError if it names no sheet."""
     more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     variant = find_variant(library, worksheet, model, tokens, decoded)
     return ExampleRequest(
         variant,
-        services.library.models,
+        library.models,
         kind,
         seed,
         sheet_link(variant, "show_sheet", **more),
@@ -68,14 +61,6 @@ def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
 
 @router.get("/sheet/another")
 def show_another(requested: ExampleRequestDep) -> Response:
-    """Redirect (303) to a random sheet that asks the rows of this one, as far as its model has them, with other
-    numbers, to be practised like any other.
-
-    The model may be another one of the library, the imported ones excluded. 404 if none of these models gives such a
-    sheet, and always for a sheet about a program with a bug.
-    """
-    variant = requested.variant
-    other = sibling(variant, requested.models, secrets.randbelow(MAX_EXAMPLE_SEED), variant.worksheet.answers)
-    if other is None:
-        raise HTTPException(404)
+    """Redirect (303) to a random sheet like this one, to be practised like any other; 404 if there is none."""
+    other = find_sibling(requested, secrets.randbelow(MAX_EXAMPLE_SEED), requested.variant.worksheet.answers)
     return RedirectResponse(sheet_link(other), 303)

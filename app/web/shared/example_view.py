@@ -15,7 +15,9 @@ from fastapi import HTTPException
 from app.grading.grade import Report, grade
 from app.sheets.siblings import rows_to_tell, sibling
 from app.sheets.variant import Variant, box_texts
+from app.sheets.worksheet import Answers as SheetAnswers
 from app.sheets.worksheet import Model
+from app.translation import gettext as _
 from app.web.shared.forms import FormReader, clamped_number
 from app.web.shared.sheet_form import read_answers
 from app.web.shared.sheet_view import RowView, reason_note, row_views, sheet_notes
@@ -56,22 +58,22 @@ class ExampleRequest:
     address: Callable[[ExampleKind, int], str]
 
 
-def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
-    """An example for a sheet, with the marks of what a form has sent, if any; 404 if none of the models gives one.
+def find_sibling(requested: ExampleRequest, seed: int, answers: SheetAnswers) -> Variant:
+    """The sheet like the requested one that a seed draws; 404 if there is none."""
+    if other := sibling(requested.variant, requested.models, seed, answers):
+        return other
+    raise HTTPException(404, _("No other sheet of the library has the rows of this one with other numbers."))
 
-    Rows that would tell an answer of the sheet are never given (see `rows_to_tell`). Of the others, "worked" gives all,
-    "faded" the first half, rounded up, and "another" none; an unknown kind is "worked". The other rows are to be filled
-    in, and only these are marked; what a form sends for a given row is ignored. A given row has its reason, with the
-    working only if no row of the sheet would tell an answer. "another" is in numbers or symbols as the sheet is, the
-    other two always in numbers. The seed is `clamped_number`; the link to the next example has the next seed, and 1
-    after MAX_EXAMPLE_SEED.
+
+def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
+    """An example for a sheet, with the marks of what a form has sent, if any; 404 if no other sheet has its rows.
+
+    A row that would tell an answer of the sheet (see `rows_to_tell`) is never given, and only the others are marked.
     """
     variant = requested.variant
     known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")
     number = clamped_number(requested.seed, MAX_EXAMPLE_SEED)
-    other = sibling(variant, requested.models, number, variant.worksheet.answers if known == "another" else "numbers")
-    if other is None:
-        raise HTTPException(404)
+    other = find_sibling(requested, number, variant.worksheet.answers if known == "another" else "numbers")
     told = rows_to_tell(variant, other)
     given = {"worked": told, "faded": told[: (len(told) + 1) // 2], "another": ()}[known]
     right = {other.box(blank): other.written_answer(blank) for blank in other.blanks if blank.tensor in given}

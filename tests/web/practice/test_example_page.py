@@ -84,3 +84,17 @@ def test_another_like_a_finished_sheet_is_a_sheet_of_practice_with_other_numbers
     assert response.status_code == 303
     assert Page(client.get(response.headers["location"]).text).boxes() == dict.fromkeys(KEY, "")
     assert "tokens=100&" not in f"{response.headers['location']}&"
+
+
+def test_a_sheet_whose_rows_no_other_sheet_has_says_so(client: TestClient) -> None:
+    """ViT base is the only classifier of images, and all its images have one size: until the fix, T5 was shown."""
+    response = client.get("/sheet/example?worksheet=loss-vit-base")
+    assert response.status_code == 404
+    assert "has the rows of this one" in response.text
+
+
+def test_rows_that_are_the_same_on_every_sheet_are_left_to_fill_in(client: TestClient) -> None:
+    """Only the target text of Whisper has another length: the rows of its sound keep their shapes."""
+    page = Page(client.get("/sheet/example?worksheet=loss-whisper-tiny").text)
+    assert 0 < len(given(page)) < len(page.boxes())
+    assert "worked out row by row" not in page.text("p", class_="example")
