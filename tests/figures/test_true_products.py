@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.figures.figure import Box, Figure
@@ -292,7 +292,6 @@ SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 NUMBERED = [v for v in VARIANTS if v.table.key in FIGURE_PLANS and v.worksheet.answers != "letters"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(NUMBERED), st.sampled_from(SCALES))
 def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, variant: Variant, scale: ScaleName) -> None:
     """A bracket of a few pixels at least, and two numbers that stand free and inside the figure; none without one."""
@@ -311,7 +310,6 @@ def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, vari
             taken.append(each.text_box)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([HEAD, LAYER]))
 def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, variant: Variant) -> None:
     """For the right sheet with a few sides replaced by other sizes."""

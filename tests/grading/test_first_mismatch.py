@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.grading.grade import grade
@@ -169,7 +169,6 @@ def test_no_key_has_a_break(library: Library, key: str) -> None:
     assert first_mismatch(variant, dict(variant.key)) is None
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
     """Another model or length under the same numbers gives the same break, between boxes that were typed."""
