@@ -79,9 +79,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of every later search for garbage."""
-    gc.enable()
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ from app.store.tables import (
     visitors,
 )
 from app.web.shared import errors
+from tests.helpers.running_app import running_app
 from tests.helpers.school import School
 from tests.helpers.stored_class import record
 
