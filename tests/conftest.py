@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from hypothesis import is_hypothesis_test, settings
 from pwdlib import PasswordHash
@@ -29,7 +30,7 @@ from simulation.postgres import create_database, postgres_server, temporary_data
 from tests.helpers.clock import CLOCK, Clock
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.running_app import make_app, running_app
-from tests.helpers.school import Classroom, School
+from tests.helpers.school import Browser, Classroom, School
 from tests.helpers.shipped import LIBRARY
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
@@ -192,6 +193,14 @@ def patient_databases() -> Iterator[None]:
         patch.setattr(limits, "STATEMENT_LIMIT_S", 60)
         patch.setattr(limits.LimitedConnection, "answer_limit_s", 60.0)
         patch.setitem(limits._PARAMETERS, "connect_timeout", 60)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_event_loop() -> Iterator[None]:
+    """All browsers of a school send their requests in one event loop, instead of starting one for each request."""
+    with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Browser, "portal", portal)
         yield
 
 
