@@ -102,10 +102,10 @@ def _autocommit_connection(url: str) -> Iterator[sa.Connection]:
     engine.dispose()
 
 
-def create_database(server_url: str, name: str, template: str = "template1") -> str:
-    """Create a database on a server as a copy of another one there, and return its URL."""
+def create_database(server_url: str, name: str) -> str:
+    """Create an empty database on a server, and return its URL."""
     with _autocommit_connection(server_url) as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE {template}"))
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
     return sa.make_url(server_url).set(database=name).render_as_string(hide_password=False)
 
 

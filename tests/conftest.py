@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from starlette.testclient import TestClient
@@ -22,18 +24,19 @@ from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store, database, limits, queries
+from app.store.tables import metadata
 from app.translation import ENGLISH
-from simulation.postgres import create_database, postgres_server
+from simulation.postgres import create_database, postgres_server, temporary_database
 from tests.helpers.clock import CLOCK, Clock
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.running_app import make_app, running_app
-from tests.helpers.school import Classroom, School
+from tests.helpers.school import Browser, Classroom, School
 from tests.helpers.shipped import LIBRARY
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
 # A busy machine is no fault of the code; and with new inputs each time, a change could fail for a fault it didn't make.
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=100)
 
 
 WAIT_FOR_SERVERS = {
@@ -47,11 +50,25 @@ WAIT_FOR_SERVERS = {
 }
 
 
+def is_slow_run(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try few generated examples in `make test`, and more in `make test-all`."""
+    settings.load_profile("thorough" if is_slow_run(config) else "quick")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where processes share the tests, files that need a browser come first, then those that wait for servers.
 
     So none of them is alone at the end.
     """
+    if is_slow_run(config):  # tests of generated examples are repeated, with more of them
+        for item in items:
+            if is_hypothesis_test(getattr(item, "obj", None)):
+                item.add_marker(pytest.mark.slow)
     if config.pluginmanager.hasplugin("xdist"):
         items.sort(key=lambda item: (item.path.parent.name != "browser", item.path.stem not in WAIT_FOR_SERVERS))
 
@@ -63,9 +80,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of every later search for garbage."""
-    gc.enable()
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -88,29 +104,37 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-def name_for(request: pytest.FixtureRequest) -> str:
-    return f"test_{abs(hash(request.node.nodeid)):x}"
-
-
 @pytest.fixture(scope="session")
-def tables_on_postgres(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a database on our server with the newest tables and nothing in them, to be copied."""
-    Store(create_database(postgres, "tables"), tmp_path_factory.mktemp("key")).close()
-    return "tables"
+def postgres_engine(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sa.Engine]:
+    """A database on our server with the newest tables, for all tests of this process."""
+    url = create_database(postgres, "tests")
+    Store(url, tmp_path_factory.mktemp("key")).close()
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)  # some tests kill the server
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture(scope="session")
 def tables_in_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file of SQLite's."""
+    """A SQLite file with the newest tables and nothing in them, to be copied."""
     path = tmp_path_factory.mktemp("tables") / "tables.sqlite3"
     Store(f"sqlite:///{path}", path.parent).close()
     return path
 
 
 @pytest.fixture
-def new_postgres_database(postgres: str, tables_on_postgres: str, request: pytest.FixtureRequest) -> str:
-    """The address of a database on our server with nothing in its tables."""
-    return create_database(postgres, name_for(request), tables_on_postgres)
+def new_postgres_database(postgres_engine: sa.Engine) -> str:
+    """The address of a database on our server with nothing in its tables: the same one for all tests, emptied.
+
+    A test that changes the tables needs `bare_database_url`.
+    """
+    with postgres_engine.connect() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        connection.exec_driver_sql(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY CASCADE")
+    return postgres_engine.url.render_as_string(hide_password=False)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -123,11 +147,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a database without any tables, once of each kind."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.sqlite3'}"
-    return create_database(request.getfixturevalue("postgres"), name_for(request))
+        yield f"sqlite:///{tmp_path / 'store.sqlite3'}"
+    else:
+        with temporary_database(request.getfixturevalue("postgres"), "bare") as url:
+            yield url
 
 
 def shipped_or_read(folder: Path, language: str) -> Library:
@@ -167,6 +193,14 @@ def patient_databases() -> Iterator[None]:
         patch.setattr(limits, "STATEMENT_LIMIT_S", 60)
         patch.setattr(limits.LimitedConnection, "answer_limit_s", 60.0)
         patch.setitem(limits._PARAMETERS, "connect_timeout", 60)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_event_loop() -> Iterator[None]:
+    """All browsers of a school send their requests in one event loop, instead of starting one for each request."""
+    with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Browser, "portal", portal)
         yield
 
 

@@ -200,7 +200,7 @@ def upgrade(connection: sa.Connection, revision: str = "head") -> None:
     current = revision_of(connection) or ""
     if is_before_release(current):
         raise OlderDatabaseError
-    if is_newer(current):
+    if is_newer(current) or (revision == "head" and current == _newest_revision()):
         return
     command.upgrade(_scripts(connection), revision)
 
@@ -271,9 +271,13 @@ def is_newer(revision: str) -> bool:
 
     Example: to code that ends with "0004_owners_of_jobs", "0007_later" is newer; "1000_fewer_tables" is not.
     """
-    newest = ScriptDirectory.from_config(_scripts()).get_current_head() or ""
-    numbered = re.fullmatch(r"\d{4}_\w+", revision)
+    newest, numbered = _newest_revision(), re.fullmatch(r"\d{4}_\w+", revision)
     return bool(numbered) and revision[:1] == newest[:1] and revision[:4] > newest[:4]
+
+
+@lru_cache
+def _newest_revision() -> str:
+    return ScriptDirectory.from_config(_scripts()).get_current_head() or ""
 
 
 @lru_cache

@@ -52,8 +52,8 @@ def test_a_bug_is_found_and_repaired_by_touch(browser: Browser, shared_app: Serv
     page.get_by_role("button", name="Check").tap()
     fill_boxes(page, right, repair=True)
     page.get_by_role("button", name="Check").tap()
-    expect(page.locator("td[data-mark='right']")).to_have_count(page.locator("td.box, td.whole[data-mark]").count())
-    expect(page.locator("td[data-mark='wrong'], td[data-mark='empty']")).to_have_count(0)
+    expect(page.locator(f"td[data-mark='right']:has({REPAIR})")).to_be_visible()  # with the answer to this check
+    expect(page.locator("td.box:not([data-mark='right']), td.whole:not([data-mark='right'])")).to_have_count(0)
     context.close()
 
 

@@ -279,9 +279,9 @@ def test_large_handouts_go_to_runners_and_small_ones_do_not(campus: Campus, monk
     assert campus.client.get(f"{address}.pdf").content == b"%PDF large"
 
 
-def test_jobs_of_other_code_are_told_of(new_postgres_database: str, tmp_path: Path) -> None:
+def test_jobs_of_other_code_are_told_of(bare_database_url: str, tmp_path: Path) -> None:
     """Jobs of another form wait for a runner of theirs; so does whoever reads of newer tables for an update."""
-    store = Store(new_postgres_database, tmp_path)
+    store = Store(bare_database_url, tmp_path)
     campus = Jobs(store.jobs, None)
     campus.add_kind("run", lambda _task: b"", RUN_LIMITS)
     campus.submit("run", THE_APP, "a", {}, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file
@@ -30,7 +30,6 @@ text = "Why?"
 """
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6))
 def test_what_is_written_to_a_file_is_read_again(library: Library, seed: int) -> None:
     """A worksheet with all that it can have comes back equal, also with the line breaks of another system."""

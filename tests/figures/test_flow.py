@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.figures.geometry import Rect
@@ -22,7 +22,6 @@ SHEETS = [
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
 def test_nothing_that_is_written_is_covered(seed: int, sheet: Variant, scale: ScaleName, filled: bool) -> None:
     """Sizes from 1 to 1,000,000: no text meets another one, a matrix, an arc or a bracket; all are in the frame."""

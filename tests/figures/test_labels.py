@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.figures.figure import Figure
@@ -62,7 +62,6 @@ def problems(figure: Figure) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
 @given(st.data(), st.sampled_from(VARIANTS), st.sampled_from(SCALES))
 def test_no_label_lies_on_another_or_leaves_its_figure(data: st.DataObject, variant: Variant, scale: ScaleName) -> None:
     """Incomplete sheets, mismatches, and lengths from 1 to 1,000,000."""

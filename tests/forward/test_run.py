@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -195,7 +195,6 @@ def architectures(draw: st.DrawFn) -> Architecture:
 
 
 @pytest.mark.parametrize("device", COMPUTING_DEVICES)
-@settings(max_examples=60, deadline=None)
 @given(architectures(), st.integers(1, 24), st.sampled_from(sorted(BYTES_BY_DTYPE)), st.data())
 def test_every_head_has_the_table_s_shapes_and_sound_weights(
     device: str, architecture: Architecture, tokens: int, dtype: str, data: st.DataObject

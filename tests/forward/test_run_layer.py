@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -182,7 +182,6 @@ def architectures(draw: st.DrawFn) -> Architecture:
     )
 
 
-@settings(max_examples=50, deadline=None)
 @given(architectures(), st.integers(1, 20), st.sampled_from(sorted(BYTES_BY_DTYPE)), st.data())
 def test_every_layer_has_the_table_s_shapes_and_sound_weights(
     architecture: Architecture, tokens: int, dtype: str, data: st.DataObject

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.figures.count_bars import count_plans
@@ -339,7 +339,6 @@ def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
     assert added_up(sheet, key) == key
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
     """However wrong the parts: every total that is their sum, beside a right box of another number, is not wrong."""
@@ -353,7 +352,6 @@ def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
     assert not {box for box in made if right - {answers[box]}} & kinds(report, "wrong")
 
 
-@settings(max_examples=300, deadline=None)
 @given(sheets())
 def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[Variant, dict[str, int]]) -> None:
     """A right box stays right; a box that follows is wrong by the key; the score lies between truth and all boxes."""
@@ -368,7 +366,6 @@ def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[
     assert marked(variant, answers) == report
 
 
-@settings(max_examples=300, deadline=None)
 @given(sheets(), st.data())
 def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[str, int]], data: st.DataObject) -> None:
     """Whatever else is on the sheet, a wrong answer replaced by the right one does not lower the score."""
@@ -380,7 +377,6 @@ def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[s
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:
     """On a sheet added up from wrong parts, each repair in turn, in any order, leaves the score no lower."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from app.figures.sheet_figures import draw_figures
@@ -198,7 +198,6 @@ def test_sentences_call_a_row_by_its_own_name(library: Library) -> None:
     assert "Keys" not in mismatch.message
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_whatever_an_author_sets_the_own_key_is_all_right(seed: int) -> None:
     """With every point that there is; it can be drawn, and is not where the drawing is off."""

@@ -12,7 +12,7 @@ from itertools import product
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
@@ -452,7 +452,6 @@ def boxes_to_equal(variant: Variant, message: str) -> list[Blank]:
     return [variant.blanks_by_name[box] for name, box in boxes.items() if name in message.partition(" must equal ")[2]]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
     """Numbers that are right somewhere on the sheet, in any box: no hint has one, and there is none where all is right.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
@@ -134,7 +134,6 @@ def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
     assert following <= 20 * max(1, len(right) / 8)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_points_of_rows_change_nothing_about_corrections(data: st.DataObject) -> None:
     """On a sheet whose rows have different points, too, no box put right lowers the score."""

@@ -18,16 +18,11 @@ def dotted_name(path: Path) -> str:
 
 
 @cache
-def modules_in(folder: str) -> dict[str, ast.Module]:
-    """Every module under a top-level folder by its dotted name, parsed."""
-    paths = sorted((PROJECT / folder).rglob("*.py"))
-    return {dotted_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-
-
-@cache
 def app_modules() -> dict[str, ast.Module]:
     """Every module of app/ by its dotted name, parsed; migrations, which stand still, left out."""
-    return {name: tree for name, tree in modules_in("app").items() if not name.startswith("app.store.migrations")}
+    paths = sorted((PROJECT / "app").rglob("*.py"))
+    trees = {dotted_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {name: tree for name, tree in trees.items() if not name.startswith("app.store.migrations")}
 
 
 @cache
@@ -36,7 +31,7 @@ def imported_names(name: str) -> tuple[str, ...]:
 
     `from app.store import Store` gives app.store.Store, which may be a module or a name in one.
     """
-    return tuple(_imported_names(name, modules_in(name.partition(".")[0])[name]))
+    return tuple(_imported_names(name, app_modules()[name]))
 
 
 def _imported_names(name: str, tree: ast.Module) -> Iterator[str]:

@@ -94,7 +94,6 @@ def test_a_sheet_in_steps_counts_as_it_was_in_the_end() -> None:
 
 
 @given(records)
-@settings(max_examples=60)
 def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord) -> None:
     """In this library and in another; it is not the sheet before, and the groups have a state each."""
     coming = next_sheet(LIBRARY, record)
@@ -170,7 +169,6 @@ def test_a_full_window_is_practised() -> None:
 
 
 @given(STARTS, st.sampled_from(SHOWN), st.sampled_from(LEVELS))
-@settings(max_examples=40)
 def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     start: int, misconception: str, level: str
 ) -> None:
@@ -188,7 +186,6 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
 
 
 @given(STARTS, st.sampled_from(LEVELS), st.lists(st.sampled_from(["", *SHOWN]), min_size=8, max_size=16))
-@settings(max_examples=25)
 def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[str]) -> None:
     """Within two sheets, and one more for each misconception that waits before it: also where each sheet shows another
     one.

@@ -75,8 +75,9 @@ def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.Monk
     assert max(counts) == 3
 
 
-def test_one_step_that_fails_stops_no_other(store: Store) -> None:
+def test_one_step_that_fails_stops_no_other(bare_database_url: str, tmp_path: Path) -> None:
     """Without sessions, the runs, which come before, and the models, which come after, go all the same."""
+    store = Store(bare_database_url, tmp_path)
     expire_runs(store, 1)
     model = store.keep_model("M", {"n": 1}, "pasted").key
     old = utc_now() - MODEL_RETENTION - timedelta(days=1)
@@ -89,6 +90,7 @@ def test_one_step_that_fails_stops_no_other(store: Store) -> None:
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(runs)) == 0
     assert store.find_model(model) is None
+    store.close()
 
 
 def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -> None:

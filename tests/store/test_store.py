@@ -144,12 +144,14 @@ def test_a_new_database_is_as_if_migrated(store: Store) -> None:
         )
 
 
-def test_a_difference_would_be_seen(store: Store) -> None:
+def test_a_difference_would_be_seen(bare_database_url: str, tmp_path: Path) -> None:
     """The comparison above is not vacuous: with a column taken away it finds the difference."""
+    store = Store(bare_database_url, tmp_path)
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE runs DROP COLUMN problem"))
     with store.engine.connect() as connection:
         found = compare_metadata(MigrationContext.configure(connection), metadata)
+    store.close()
     assert [(kind, table, column.name) for kind, _, table, column in found] == [
         ("add_column", "runs", runs.c.problem.name)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.figures.exhibits.decode_steps import decode_steps
@@ -113,7 +113,6 @@ SIZES = {
 
 
 @given(st.data())
-@settings(max_examples=120, deadline=None)
 def test_generated_configs_are_refused_or_counted_right(data: st.DataObject) -> None:
     """A config of any family with other layers, widths, vocabulary and positions: every topic has a key or a reason."""
     case = data.draw(st.sampled_from(CASES))

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bugs.bank import BUGS, Bug
@@ -98,7 +98,6 @@ def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: 
     assert attempt.out_of == 14
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_a_worksheet_is_frozen_whole(seed: int) -> None:
     """Its form as JSON makes it again, nested fields and all."""

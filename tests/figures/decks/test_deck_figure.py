@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
@@ -30,7 +30,6 @@ SHEETS = [GROUPED, BATCHED, LIBRARY.variant("three-dimensions-llama-7b"), LIBRAR
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
 def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, scale: ScaleName, filled: bool) -> None:
     """Sizes from 1 to 1,000,000: no text meets another one, a card, an arc or a bracket, no deck another deck."""
@@ -85,7 +84,6 @@ def heads_can_be_computed(shapes: dict[str, tuple[int, ...]], width: int) -> boo
         return False
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([GROUPED, BATCHED]))
 def test_decks_break_exactly_where_torch_cannot_go_on(seed: int, sheet: Variant) -> None:
     """For the right sheet with a few sides replaced by other sizes."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.models.architecture import TokensError
@@ -47,7 +47,6 @@ def test_a_file_says_what_is_not_the_default() -> None:
         read({**GOOD, "key": "other"})
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_settings_come_back_equal(seed: int) -> None:
     """After TOML and after JSON, whatever the texts are."""
@@ -180,7 +179,6 @@ ANYTHING = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from([field.name for field in fields(Worksheet)]), ANYTHING, max_size=4))
 def test_whatever_stands_in_a_file_is_read_or_refused(changes: dict[str, Any]) -> None:
     """Each refusal names a setting, in one line that is not as long as what was typed may be."""
@@ -201,7 +199,7 @@ def test_a_megabyte_is_refused_at_once() -> None:
     assert max(len(str(error)) for error in errors) < 500
 
 
-@pytest.mark.parametrize(("topic", "answers"), one_in(9, product(TOPICS, ["numbers", "letters"])))
+@pytest.mark.parametrize(("topic", "answers"), one_in(27, product(TOPICS, ["numbers", "letters"])))
 def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> None:
     """For every model, simplified or not, each row alone: checker, list of models and sheet agree."""
     named = LIBRARY.wording.topics[topic].rows

@@ -41,6 +41,7 @@ from app.store.tables import (
     visitors,
 )
 from app.web.shared import errors
+from tests.helpers.running_app import running_app
 from tests.helpers.school import School
 from tests.helpers.stored_class import record
 
@@ -279,12 +280,17 @@ def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> 
 # What no log says
 
 
-def test_no_line_of_a_log_has_a_name_or_an_answer(
-    app_on_each_database: FastAPI, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def app_that_breaks(bare_database_url: str, tmp_path: Path) -> Iterator[FastAPI]:
+    """An app for one test, on each database, whose tables may be dropped."""
+    with running_app(tmp_path, bare_database_url) as running:
+        yield running
+
+
+def test_no_line_of_a_log_has_a_name_or_an_answer(app_that_breaks: FastAPI, caplog: pytest.LogCaptureFixture) -> None:
     """Also where the database fails in the middle of keeping them, and where the code does."""
     errors._last_logged.clear()
-    school = School(app_on_each_database)
+    school = School(app_that_breaks)
     ada = school.teacher("ada@example.org")
     course = school.course("Transformers", ada)
     activity = school.activity(course)

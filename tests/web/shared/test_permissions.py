@@ -33,41 +33,38 @@ def test_every_route_has_a_row(app: FastAPI) -> None:
 
 
 @pytest.fixture(scope="module")
-def visited(app: FastAPI) -> TwoCourses:
-    """The school for what is only looked at."""
+def courses(app: FastAPI) -> TwoCourses:
+    """The school for what is only looked at, and for what nobody succeeds with."""
     return TwoCourses(app)
 
 
 @pytest.mark.parametrize("route", TABLE)
-def test_each_role_gets_what_the_table_says(app: FastAPI, visited: TwoCourses, route: str) -> None:
-    """All six in turn, the instructor last, where something is sent in a school of their own."""
+def test_each_role_gets_what_the_table_says(app: FastAPI, courses: TwoCourses, route: str) -> None:
+    """All six in turn, the instructor last, in a school of their own where something is changed."""
     method, path = route.split(" ")
-    courses, got = visited if method == "GET" else TwoCourses(app), list[int]()
+    changes_nothing = method == "GET" or min(TABLE[route]) >= 400
+    there, got = courses if changes_nothing else TwoCourses(app), list[int]()
     for role in ROLES:
-        with courses.school.browser(**courses.people[role]) as browser:
-            got.append(browser.request(method, courses.path(path)).status_code)
+        with there.school.browser(**there.people[role]) as browser:
+            got.append(browser.request(method, there.path(path)).status_code)
     assert dict(zip(ROLES, got, strict=True)) == dict(zip(ROLES, TABLE[route], strict=True))
 
 
-STUDENT_ROUTES = [route for route in TABLE if route.split(" ")[1].startswith("/class/")]
-
-
-@pytest.mark.parametrize("route", STUDENT_ROUTES)
-def test_a_draft_is_not_there_for_students(app: FastAPI, route: str) -> None:
+def test_a_draft_is_not_there_for_students(app: FastAPI) -> None:
     """What the staff still works on is 404 for the student who may see the rest."""
     courses = TwoCourses(app)
     courses.school.services.store.activities.set_state(courses.activity, "draft")
-    method, path = route.split(" ")
     with courses.school.browser(**courses.people["student"]) as browser:
-        assert browser.request(method, courses.path(path)).status_code == 404
+        for method, path in (route.split(" ") for route in TABLE):
+            if path.startswith("/class/"):
+                assert browser.request(method, courses.path(path)).status_code == 404, (method, path)
         assert browser.get(f"/join/{courses.activity.join_code}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/courses/{}", "/activities/{}", "/activities/{}/edit"])
 @pytest.mark.parametrize("number", [0, 999_999, 2**31, 10**30])
-def test_what_is_not_there_looks_like_what_one_may_not_see(app: FastAPI, path: str, number: int) -> None:
+def test_what_is_not_there_looks_like_what_one_may_not_see(courses: TwoCourses, path: str, number: int) -> None:
     """Numbers that nothing has, or no database can hold, are 404 as another's course is."""
-    courses = TwoCourses(app)
     with courses.school.browser(**courses.people["instructor"]) as browser:
         absent = browser.get(path.format(number))
     with courses.school.browser(**courses.people["other instructor"]) as browser:
