@@ -78,7 +78,7 @@ def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
     """
     for field in ast.iter_child_nodes(tree):
         called = ast.unparse(field.func) if isinstance(field, ast.Call) else ""
-        not_said = {"ValueError", "KeyError", "PydanticCustomError", "log.error", "log.warning"}
+        not_said = {"ValueError", "KeyError", "PydanticCustomError", "log.error", "log.exception", "log.warning"}
         if called in TRANSLATION_CALLS | INTERNAL_ERRORS | not_said:
             continue
         if isinstance(field, ast.Expr) and isinstance(field.value, ast.Constant):
