@@ -94,7 +94,7 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
     """The presenter view of a class at work."""
-    _open(page, f"/activities/{lesson.activity_id}/present")
+    _open(page, f"/activities/{lesson.activity_id}/present?view=progress")
     return 0, 0
 
 

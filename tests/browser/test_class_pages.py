@@ -46,7 +46,7 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     ada.locator("input[value='llama-7b']").check()
     ada.get_by_role("button", name="Save").click()
     ada.get_by_role("button", name="Open").click()
-    expect(ada.get_by_role("img", name="QR code")).to_be_visible()
+    expect(ada.get_by_text("Only this computer can open")).to_be_visible()
     assert_accessible_in_all_looks(ada)
 
     kim.goto("/join")
