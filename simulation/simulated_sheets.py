@@ -225,7 +225,9 @@ class SimulatedSheet:
         for keys, sheet in sample_up_to(chance, self.pairs, PAIRS_PER_SEED):
             tally.add(BOTH, self.diagnosed_keys(sheet) == keys)
         for blank in typed:
-            tally.add(RIGHT, not self.diagnosed_keys(with_slip(self.right, blank, chance)))
+            slipped = with_slip(self.right, blank, chance)
+            if min(slipped[blank], self.right[blank]) > 9:  # one digit for another is no slip
+                tally.add(RIGHT, not self.diagnosed_keys(slipped))
         for _ in range(GUESSES_PER_SEED):
             guess = {blank: chance.choice(self.mentioned_numbers) for blank in self.right}
             tally.add(GUESSED, not self.diagnosed_keys(guess))

@@ -224,12 +224,15 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
         return
     # What a slipped blank may have been meant to hold: the numbers predicted for it, else the right one.
     meant = {b: [e.wrong_answers[b] for e in held if b in e.wrong_answers] or [problem.answers[b]] for b in left}
-    slipped = any(is_slip_in(blank, wrong[blank], number) for blank in left for number in meant[blank])
+    slips = [(wrong[b], number) for b in left for number in meant[b] if is_slip_in(b, wrong[b], number)]
+    slipped = bool(slips)
+    # Any digit is a slip of any other, so a misconception that explains it is likelier.
+    slip_cost = SLIP_COST if any(min(slip) > 9 for slip in slips) else UNEXPLAINED_COST
     unexplained = len(left) - slipped
     if unexplained > len(explained) // 3:
         return
     cost = (
-        SLIP_COST * slipped
+        slip_cost * slipped
         + FOLLOWING_COST * len(following)
         + CONTRADICTED_COST * contradicted
         + UNEXPLAINED_COST * unexplained

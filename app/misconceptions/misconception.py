@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import isqrt
 
-from app.algebra.expression import Expression, ExpressionError, Formula
+from app.algebra.expression import ZERO, Expression, ExpressionError, Formula
 from app.models.architecture import Architecture
 from app.models.parameter_specs import number_of_parameters
 from app.shapes.table import Blank
@@ -34,16 +34,20 @@ BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
 }
 # What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
 # head one; the key/value head that head j would read if heads took turns; how many output projections have a bias, 0
-# or 1; the parameters of the LM head; the partner of a dimension in the other convention of rotary pairs; the root of
-# the head dimension, if it is whole; one more than a sliding window holds, if it is full; the parameters of a model
-# with one expert in each layer, without a router, and the whole billions of them; and the operations of attention for
-# N + 1 tokens at once, on a sheet on growth.
+# or 1; the parameters of the LM head, of the norms in all layers and of the norm after them; the partner of a
+# dimension in the other convention of rotary pairs; the root of the head dimension, if it is whole; one more than a
+# sliding window holds, if it is full; the parameters of a model with one expert in each layer, without a router, and
+# the whole billions of them; and the operations of attention for N + 1 tokens at once, on a sheet on growth.
 FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     **BOX_SYMBOLS,
     "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
     "kv_head_in_turn": lambda problem, _blank: Expression.number(problem.sizes["j"] % problem.sizes["G"]),
     "output_biases": lambda problem, _blank: Expression.number(int("o" in problem.architecture.biases)),
     "lm_head": lambda problem, _blank: number_of_parameters(problem.architecture.outside_rows.get("output_head", ())),
+    "norms_in_layers": lambda problem, _blank: _norms_in_layers(problem.architecture),
+    "norm_at_end": lambda problem, _blank: number_of_parameters(
+        problem.architecture.outside_rows.get("final_norm", ())
+    ),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),
     "root_of_d_h": lambda problem, _blank: _whole_root(problem.sizes["d_h"]),
     "window_and_new": lambda problem, _blank: _window_and_new(problem.sizes),
@@ -58,6 +62,11 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
 def _kv_heads(architecture: Architecture) -> Expression:
     """The key/value heads of the real model: G, or their number where the sheet's G is another one."""
     return Expression.symbol("G") if architecture.real_G is None else Expression.number(architecture.real_G)
+
+
+def _norms_in_layers(architecture: Architecture) -> Expression:
+    kinds = architecture.kinds
+    return sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
 
 
 _NOT_WHOLE = Expression.number(Fraction(1, 2))  # a formula with it does not apply to the sheet

@@ -11,8 +11,13 @@ from app.shapes.table import Blank
 
 
 def is_single_slip(key: Values, wrong: Values) -> bool:
-    """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is."""
-    return len(wrong) == 1 and all(is_slip_in(blank, number, key[blank]) for blank, number in wrong.items())
+    """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is.
+
+    Nor is a single digit, since any other is a slip of it: who writes 6 for 3 has rather miscounted than mistyped.
+    """
+    return len(wrong) == 1 and all(
+        min(number, key[blank]) > 9 and is_slip_in(blank, number, key[blank]) for blank, number in wrong.items()
+    )
 
 
 def is_slip_in(blank: Blank, typed: int, meant: int) -> bool:
@@ -21,14 +26,12 @@ def is_slip_in(blank: Blank, typed: int, meant: int) -> bool:
 
 
 def is_slip(typed: int, meant: int) -> bool:
-    """Whether two numbers are one digit apart: mistyped, left out, added, or two neighbours swapped; equal numbers are
-    not.
+    """Whether two numbers are one digit apart: mistyped, left out, added, or two neighbours swapped.
 
-    The order of the two does not matter. Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was
-    left out. A negative number, which a difference of wrong answers may be, has no slips.
+    Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was left out.
     """
     short, long = sorted((typed, meant))
-    if short < 0:
+    if short < 0:  # a difference of wrong answers
         return False
     digits, width = str(long), len(str(long))
     return _differ_by_one_digit(str(short).zfill(width), digits) or any(

@@ -147,16 +147,10 @@ def answer_in_words(variant: Variant, row: str) -> str:
 
 
 def code_reason(variant: Variant, row: str) -> str:
-    """Why the answer of a row on a sheet about a program is right, by its key.
-
-    For the shape of a line, the topic's sentence on tracing; for "why" the explanation of the bug; for "repair" the
-    repaired line. For any other row its sentence with the numbers of the wrong line and of the line that stops the
-    program, or the sentence "no-line" if no line is wrong; for "where" also what the probe would show of a right
-    program, if the bug or the sheet has a witness.
-    """
+    """Why the answer of a row on a sheet about a program is right, by its key."""
     case, words = _case(variant), variant.topic_wording.code
-    if _table(variant).line_of(row):
-        return words["traced"]
+    if line := _table(variant).line_of(row):
+        return words["traced"].format(code=case.lines[line - 1])
     if row == "why":
         return variant.wording.bugs.bugs[case.bug.key].explanation
     if row == "repair":

@@ -645,6 +645,37 @@ STUDENTS = [
     ),
     *(Student("llama-7b", "one-matrix-transposed", shape(128, 100, key)) for key in ("queries", "values")),
     *(Student("llama-7b", "one-matrix-transposed", shape(4096, 100, key)) for key in ("input", "output")),
+    # LLaMA 7B: 32 layers of 67,108,864 + 135,266,304 + 2 · 4096 parameters, 131,072,000 at either end, and a last norm.
+    *(
+        Student("count-llama-7b", "norms-forgotten", counts(**numbers))
+        for numbers in (
+            {"all_layers": 6_476_005_376, "total": 6_738_415_616 - 32 * 2 * 4096},
+            {"all_layers": 6_476_005_376, "total": 6_738_415_616 - 65 * 4096},
+            {"total": 6_738_415_616 - 4096},
+            {"norms": 4096, "all_layers": 6_476_267_520 - 32 * 4096, "total": 6_738_415_616 - 32 * 4096},
+        )
+    ),
+    Student("count-llama-7b", "one-layer-for-all", counts(all_layers=202_383_360, total=464_531_456)),
+    Student(
+        "count-llama-7b",
+        "heads-multiply-width",
+        counts(
+            attention=32 * 67_108_864,
+            all_layers=6_476_267_520 + 32 * 31 * 67_108_864,
+            total=6_738_415_616 + 32 * 31 * 67_108_864,
+        ),
+    ),
+    # Llama 3.2 1B: 6 · N · P; and the embedding taken for a product when it is looked up.
+    Student(
+        "model-costs-llama-3.2-1b", "every-parameter-multiplied", counts(training_flops=6 * 2000 * 1_235_814_400)
+    ),
+    Student(
+        "model-costs-llama-3.2-1b",
+        "every-parameter-multiplied",
+        {**counts(outside_multiplied=2 * 128_256 * 2048), **whole_model(MULTIPLIED + 128_256 * 2048)},
+    ),
+    # Row 7 of the scores, where tokens are counted from zero: seven come before it, and it sees itself.
+    Student("same-shapes-gpt2", "diagonal-masked", counts(seen_keys=6)),
     # Each key head repeated along 87 tokens: still 8 heads where 16 query heads need one each.
     Student("cache-qwen3-0.6b", "repeat-forgotten", dims(None, 8, 2 * 87, of="repeated_keys")),
     # The matrices in place of what they make: W_Q, W_K, W_V and the head's part of W_O; in a layer, all of W_O.

@@ -77,11 +77,14 @@ def test_a_right_sheet_earns_all_and_its_reasons_are_true() -> None:
     """The repaired line of the key is a line that works, and reasons name the right line."""
     for variant in sheets():
         assert grade(variant, right_texts(variant)).complete
-        case = variant.problem.case
+        case, table = variant.problem.case, variant.table
         assert case
+        assert isinstance(table, BugTable)
         reasons = {row.key: row_reason(variant, row.key).text for row in variant.rows}
         assert (str(case.wrong_line) in reasons["where"]) is bool(case.wrong_line)
         assert all(reasons.values())
+        made_by = {row: table.line_of(row) for row in reasons if table.line_of(row)}
+        assert all(case.lines[line - 1] in reasons[row] for row, line in made_by.items())
         code = code_shown(variant)
         assert code
         assert bool(code.error) != bool(code.witness)  # a program stops, or shows something

@@ -95,7 +95,16 @@ GROUP = (
         on("growth model-costs", {"decode_flops.count": "prefill_of_next"}, {"decode_flops.count": "prefill_flops"}),
     ),
     # The rule of thumb taken for the exact number: a row that is looked up, a scale and a bias for products.
-    Misconception("every-parameter-multiplied", 156, on("model-costs", _multiplied("rule_flops/2"))),
+    Misconception(
+        "every-parameter-multiplied",
+        156,
+        on(
+            "model-costs",
+            _multiplied("rule_flops/2"),
+            {"training_flops.count": "3*N*rule_flops"},  # 6·N·P
+            {"outside_multiplied.count": "right + V*d", **_multiplied("multiplied + V*d")},  # the embedding, looked up
+        ),
+    ),
     # The embedding is looked up, so it is left out; and so is its second use, or the matrix in its place.
     Misconception(
         "unembedding-forgotten",

@@ -27,8 +27,9 @@ GROUP = (
     Misconception(
         "heads-change-parameters",
         26,
+        # With its totals, a model's attention is that of heads-multiply-width.
         on("layer-parameters", each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))
-        | on("parameter-count", counted("attention", "(H - 1)*attention"), {"attention.count": "H*right"}),
+        | on("parameter-count", {"attention.count": "H*right"}),
         lambda architecture: architecture.d == architecture.H * architecture.d_h,
     ),
     Misconception(
@@ -105,6 +106,24 @@ GROUP = (
     # "Attention has Q, K and V": three matrices are counted.
     Misconception(
         "output-projection-forgotten", 35, on("parameter-count", counted("attention", "-(H*d_v + output_biases)*d"))
+    ),
+    # Seen in ai.stackexchange.com/q/40592, where all layers of LLaMA 7B have 6,476,005,376 parameters.
+    Misconception(
+        "norms-forgotten",
+        199,
+        on(
+            "parameter-count",
+            each("right - norms_in_layers", "all_layers.count", *WHOLE),
+            {"all_layers.count": "right - norms_in_layers"} | each("right - norms_in_layers - norm_at_end", *WHOLE),
+            each("right - norm_at_end", *WHOLE),
+            # One norm of two, in each layer.
+            {"norms.count": "right/2"} | each("right - norms_in_layers/2", "all_layers.count", *WHOLE),
+        ),
+    ),
+    Misconception(
+        "one-layer-for-all",
+        200,
+        on("parameter-count", {"all_layers.count": "right/L", "total.count": "right - all_layers + all_layers/L"}),
     ),
     # A square matrix is taken to be invertible.
     Misconception("product-of-full-rank", 88, on("head-parameters", each("d", "rank_W_QK.count", "rank_W_VO.count"))),
