@@ -69,7 +69,7 @@ def rows_so_far(variant: Variant, filled_in: Collection[Blank]) -> tuple[str, ..
 
 def given_matrices(variant: Variant, filled_in: Collection[Blank]) -> Iterator[str]:
     """Yield the matrices whose shapes the questions so far state and that the sheet doesn't ask for."""
-    for row in rows_so_far(variant, filled_in):
+    for row in rows_so_far(variant, filled_in) if variant.topic_wording.steps else ():
         if wording := variant.topic_wording.steps.get(row):
             question, _why, _reason = wording.for_model(variant.architecture)
             names = (name or "" for _text, name, _spec, _conversion in Formatter().parse(question))

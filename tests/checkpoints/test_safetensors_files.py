@@ -190,7 +190,7 @@ def test_a_tied_model_that_stores_its_head_uses_it_as_transformers_does(
     head = "embed_out.weight" if family == "gpt_neox" else "lm_head.weight"
     assert head not in tensors
     save_file({**tensors, head: embeddings + added}, path, metadata={"format": "pt"})
-    model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    model: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
     checkpoint = open_checkpoint(tmp_path, [tmp_path])
     assert torch.equal(checkpoint.output_rows(), model.get_output_embeddings().weight)
     assert torch.equal(checkpoint.embedding_rows(range(60)), model.get_input_embeddings().weight)

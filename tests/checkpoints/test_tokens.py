@@ -176,6 +176,26 @@ def test_a_damaged_tokenizer_gets_one_sentence(
         open_checkpoint(folder, [folder]).tokens("a")
 
 
+@pytest.mark.parametrize(
+    ("before", "named"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
+        ("\ufeff", "begins with a byte order mark"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_read_as_it_is_is_named(
+    before: str, named: str, with_tokenizer: Callable[[Tokenizer, dict[str, Any]], Path]
+) -> None:
+    """The library doesn't read such a file either, and its error names only the first character."""
+    folder = with_tokenizer(trained(), {})
+    path = folder / "tokenizer.json"
+    path.write_text(before + path.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(Exception, match="line 1 column 1"):
+        Tokenizer.from_file(str(path))
+    with pytest.raises(CheckpointError, match=rf"tokenizer\.json of .* {named}"):
+        open_checkpoint(folder, [folder]).tokens("a")
+
+
 def test_tokens_that_only_the_config_adds_are_refused(
     with_tokenizer: Callable[[Tokenizer, dict[str, Any]], Path],
 ) -> None:
