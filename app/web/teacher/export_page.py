@@ -163,9 +163,10 @@ def _export_page(store: Store, access: permissions.CourseAccess, page: str = "",
     """The export page as it is now; `texts` go into its fields of those names."""
     students = store.roster.students(access.course)
     title, in_moodle = found_by_moodle(students)
-    left_out = len(students) - len(found_by_canvas(students)), len(students) - len(in_moodle), title
+    not_in_canvas, not_in_moodle = len(students) - len(found_by_canvas(students)), len(students) - len(in_moodle)
     lines, pager = cut_page(_log_lines(store, access.course), page)
-    return ExportPage(access, *left_out, store.exit_tickets.count_held(access.course), lines, pager, **texts)
+    held_back = store.exit_tickets.count_held(access.course)
+    return ExportPage(access, not_in_canvas, not_in_moodle, title, held_back, lines, pager, **texts)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:

@@ -85,8 +85,8 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
     """
     anyway, same = form.all("anyway"), form.all("same")
     try:
-        pasted = form.file or form.raw("roster", MAX_BODY)
-        entries = list(sure_entries(read_roster_rows(pasted, MAX_ROSTER_STUDENTS))) if pasted else []
+        pasted = form.file or form.optional("roster", MAX_BODY)  # empty if a preview had nobody new
+        entries = [] if pasted == "" else list(sure_entries(read_roster_rows(pasted or "", MAX_ROSTER_STUDENTS)))
         entries += [entry for row in anyway for entry in read_roster_rows(row).entries]
         changes = [
             (student, entry)
