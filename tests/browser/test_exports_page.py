@@ -15,14 +15,14 @@ from tests.helpers.browser import assert_accessible_in_all_looks
 pytestmark = pytest.mark.slow
 
 
-def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, own_app: Server) -> None:
+def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, shared_app: Server) -> None:
     """A spreadsheet and a ZIP come down; the wrong title deletes nothing; the right one, typed by keyboard, all."""
-    store = Store(own_app.database, own_app.folder)
-    ada = store.people.add_teacher("ada@example.org", "Ada")
+    store = Store(shared_app.database, shared_app.folder)
+    ada = store.people.add_teacher("exporter@example.org", "Ada")
     assert ada
     token = store.people.open_session(ada)
-    context = browser.new_context(base_url=own_app.url)
-    context.add_cookies([{"name": "attention_shapes_teacher", "value": token, "url": own_app.url}])
+    context = browser.new_context(base_url=shared_app.url)
+    context.add_cookies([{"name": "attention_shapes_teacher", "value": token, "url": shared_app.url}])
     page = context.new_page()
     page.goto("/courses")
     page.get_by_role("button", name="Create a sample course").click()

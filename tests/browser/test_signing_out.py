@@ -48,10 +48,10 @@ def test_back_shows_nothing_after_a_teacher_has_signed_out(browser: Browser, own
     context.close()
 
 
-def test_a_student_leaves_nothing_on_a_device(browser: Browser, own_app: Server) -> None:
+def test_a_student_leaves_nothing_on_a_device(browser: Browser, shared_app: Server) -> None:
     """No draft stays in the browser, Back shows no name, and the resume code on the last page opens the work again."""
-    activity = open_lesson(own_app, "Week 3").activity
-    context = browser.new_context(base_url=own_app.url)
+    activity = open_lesson(shared_app, "A shared device").activity
+    context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto(f"/join/{activity.join_code}")
     page.get_by_label("Your name").fill("Kim Secretname")

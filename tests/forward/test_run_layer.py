@@ -254,9 +254,9 @@ def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit(name: str
 def test_a_layer_of_the_largest_model_shows_its_shapes_without_memory() -> None:
     """Llama 405B with 131,072 tokens on the meta device: 128 heads of N × N, at once, and no number."""
     torch.empty(1, device="meta").cos()  # the first use of the meta device loads torch's Python parts
-    began = time.perf_counter()
+    began = time.process_time()
     run = run_head(build_architecture(LLAMA_405B), 131072, device="meta", dtype="bfloat16", topic=LAYER)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert run.agrees
     assert (run.shapes["keys"], run.shapes["weights"]) == ([131072, 1024], [131072, 131072])
     assert "A = torch.softmax(S, dim=-1)  # (128, 131072, 131072)" in [line.text for line in run.lines]

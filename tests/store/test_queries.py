@@ -88,7 +88,7 @@ def test_nobody_waits_for_ever(sqlite_store: Store, monkeypatch: pytest.MonkeyPa
 
     with sqlite_store.transaction(), ThreadPoolExecutor(6) as threads:
         assert set(threads.map(write, range(6))) == {sa.exc.TimeoutError}
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
     assert add(sqlite_store, "afterwards") == 1
     assert threading.active_count() < 20
     sqlite_store.close()

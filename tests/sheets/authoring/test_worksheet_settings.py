@@ -205,6 +205,8 @@ def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> 
     named = LIBRARY.wording.topics[topic].rows
     for model, simplified in product(LIBRARY.models, (False, True)):
         wanted = LIBRARY.models[model].architecture_taught(simplified)
+        if simplified and wanted == LIBRARY.models[model].architecture_taught(False):
+            continue
         first = {"title": "T", "model": model, "topic": topic, "tokens": possible_tokens(topic, wanted, 30)}
         if bugs := TOPICS[topic].bugs:
             first["bug"] = bugs[0]
