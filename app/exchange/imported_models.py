@@ -23,6 +23,7 @@ from app.translation import gettext as _
 
 MAX_MODEL_NAME_LENGTH = 80
 MAX_KEPT_CONFIG_BYTES = 16_000
+MAX_KEPT_FIELDS = 2_000  # of one object; more don't fit into these bytes
 MAX_KEPT_TEXT, MAX_KEPT_LIST, MAX_KEPT_DEPTH = 200, 1_000, 3  # characters, items, objects in one another
 UNREAD_FIELDS = frozenset({"label2id", "quantization_config", "compression_config", "task_specific_params", "auto_map"})
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -81,8 +82,7 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     if kept != config and build_architecture(kept, shown_name or "this model") != architecture:
         kept = config
     if len(json.dumps(kept)) > MAX_KEPT_CONFIG_BYTES:
-        problem = _("This config.json holds too much: remove what does not describe the model’s sizes.")
-        raise ConfigError(problem)
+        raise _holds_too_much()
     earlier = store.find_config(config)  # of a version that kept the whole config
     if earlier and given in ("", earlier.name):
         return _model(earlier)
@@ -104,6 +104,8 @@ def config_to_keep(config: object, depth: int = 0) -> object:
         # {"d_model": 512, "id2label": 1}
     """
     if isinstance(config, dict):
+        if len(config) > MAX_KEPT_FIELDS:
+            raise _holds_too_much()
         labels = config.get("id2label")
         counted = {**config, "id2label": len(labels) or None} if isinstance(labels, dict) else config
         return {
@@ -112,6 +114,10 @@ def config_to_keep(config: object, depth: int = 0) -> object:
             if key not in UNREAD_FIELDS and len(key) <= MAX_KEPT_TEXT and _is_small(value, depth)
         }
     return config
+
+
+def _holds_too_much() -> ConfigError:
+    return ConfigError(_("This config.json holds too much: remove what does not describe the model’s sizes."))
 
 
 def _is_small(value: object, depth: int) -> bool:

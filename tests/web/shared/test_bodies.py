@@ -28,9 +28,10 @@ from app.web.shared.bodies import BODIES_OF_NETWORK
 from app.web.shared.connection_limits import LimitedProtocol
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BudgetSpentError, TooManyGuessesError
-from app.web.shared.request_guard import MAX_BODY, MAX_FORM
+from app.web.shared.request_guard import MAX_BODY, MAX_FORM, body_limit
 from app.web.shared.services import Services
 from tests.helpers.class_sheet import HALF, press
+from tests.helpers.permission_table import TABLE, TwoCourses
 from tests.helpers.school import Browser, Classroom
 
 ATTACKER, SOMEBODY = "192.0.2.1", "198.51.100.9"
@@ -140,6 +141,16 @@ def test_a_server_for_exams_reads_no_large_body_of_a_visitor(
     settings = Classroom(client.app).school.services.settings  # type: ignore[arg-type]
     monkeypatch.setattr(settings, "practice", False)
     assert half_sent(ATTACKER, MAX_FORM + 1).wait() == 403
+
+
+def test_a_page_for_teachers_reads_no_body_of_others(client: TestClient, half_sent: Callable[..., HalfSent]) -> None:
+    """Whoever may not send a large one is told so first."""
+    courses = TwoCourses(client.app)  # type: ignore[arg-type]
+    forms = [route.partition(" ")[2] for route, row in TABLE.items() if route.startswith("POST") and row[0] == 401]
+    paths = [path for path in map(courses.path, forms) if body_limit(path) > MAX_FORM]
+    read = [path for path in paths if half_sent(ATTACKER, 2 * MAX_FORM, path).status != 401]
+    assert len(paths) > 10
+    assert read == []
 
 
 def take_job(kind: JobKind) -> Callable[[Services, Client], object]:

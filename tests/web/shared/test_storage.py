@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.exchange.imported_models import import_config
+from app.models.config_fields import ConfigError
 from app.sheets.reading import MAX_BOX_TEXT
 from app.store import Policies, PracticeSheetKey, Store, Student
 from app.store.tables import attempts, drafts, models
@@ -29,6 +30,7 @@ from app.web.shared.rate_limits import (
     StorageBudget,
 )
 from tests.helpers.answer_keys import KEY
+from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import SCRIPT, Classroom, School
 from tests.helpers.sheet_form import LLAMA_FORM
 from tests.helpers.stored_class import save
@@ -200,6 +202,13 @@ def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest
     answer = client.post("/api/v1/models", json={"config": {**CONFIG, **many}})
     assert answer.status_code == 422
     assert "holds too much" in answer.text
+    most = CONFIG | {f"field_{number}": number for number in range(300_000)}
+
+    def refuse_most() -> None:
+        with pytest.raises(ConfigError):
+            import_config(school.store, most, "pasted")
+
+    assert processor_time_s(refuse_most) < 0.1
     monkeypatch.setattr(school.services.storage, "_bytes_per_hour", 100.0)
     answer = client.post("/api/v1/models", json={"config": CONFIG})
     assert answer.status_code == 429
