@@ -54,7 +54,7 @@ screenshots: .venv/dev browser
 bench: .venv/dev .venv/smollm2 browser
 	$(BIN)/python -m benchmarks
 
-# A head on this machine's GPU, up to 65,536 tokens; one line if it has none.
+# A head on this machine's GPU, with TORCH=cuda, up to 65,536 tokens; one line if it has none.
 bench-gpu: .venv/dev
 	$(BIN)/python -m benchmarks.head --gpu
 
