@@ -22,6 +22,7 @@ from app.checkpoints.checkpoint import (
     Checkpoint,
     CheckpointError,
     an_adapter,
+    check_is_itself,
     check_is_plain_text,
 )
 from app.checkpoints.gguf_file import (
@@ -90,7 +91,7 @@ class _Folder:
             problem = _("{file} of {checkpoint} has more than {most:,} bytes.")
             raise CheckpointError(problem.format(file=name, checkpoint=self.path.name, most=most))
         content = path.read_bytes()
-        check_is_plain_text(_("{file} of {checkpoint}").format(file=name, checkpoint=self.path.name), content)
+        check_is_plain_text(self.named(name), content)
         try:
             return content.decode()
         except UnicodeDecodeError:
@@ -111,6 +112,10 @@ class _Folder:
         if not isinstance(content, dict):
             raise self.damaged(name)
         return content
+
+    def named(self, name: str) -> str:
+        """What a sentence calls a file of the folder."""
+        return _("{file} of {checkpoint}").format(file=name, checkpoint=self.path.name)
 
     def damaged(self, name: str) -> CheckpointError:
         """The error, for the caller to raise, of a file that makes no sense."""
@@ -204,8 +209,11 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
             architecture = readable_architecture(gguf_config(index, path.name), _name(path))
             is_quantized = index.is_quantized
         else:
-            config = _config(_Folder(resolved, allowed))
-            architecture, is_quantized = readable_architecture(config, _name(resolved)), False
+            folder = _Folder(resolved, allowed)
+            architecture, is_quantized = readable_architecture(_config(folder), _name(resolved)), False
+            if weights := folder.file(_ONE_FILE):
+                with weights.open("rb") as file:
+                    check_is_itself(folder.named(_ONE_FILE), file.read(100))
     except (CheckpointError, OSError) as refusal:
         log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
         return None
@@ -214,14 +222,10 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
 
 
 def _changed_at(source: str) -> int:
-    """A number that changes with the last change of a source's file, or of the config.json of its folder.
-
-    Of a GGUF file in pieces, it changes with that of each, and when one comes or goes. "smollm2" is the file of its
-    package, if that is installed.
-    """
+    """A number that changes with the last change of a source's files that are looked at for the list."""
     path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
     changes = 0
-    for file in pieces_of(path) if path.is_file() else (path / "config.json",):
+    for file in pieces_of(path) if path.is_file() else (path / "config.json", path / _ONE_FILE):
         with suppress(OSError):
             changes += file.stat().st_mtime_ns
     return changes

@@ -88,13 +88,15 @@ def test_a_folder_that_only_seems_to_hold_a_model_is_named_in_the_log(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An adapter, a pointer of Git LFS and a file with a byte order mark, each for what it is."""
-    for name in ("an-adapter", "a-pointer", "a-mark"):
+    for name in ("an-adapter", "a-pointer", "a-mark", "no-weights"):
         (tmp_path / name).mkdir()
     (tmp_path / "an-adapter" / "adapter_config.json").write_text("{}")
     (tmp_path / "a-pointer" / "config.json").write_text(POINTER)
     config = (folder / "llama" / "config.json").read_text()
     (tmp_path / "a-mark" / "config.json").write_text(config, encoding="utf-8-sig")
     (tmp_path / "pointer.gguf").write_text(POINTER)
+    (tmp_path / "no-weights" / "config.json").write_text(config)
+    (tmp_path / "no-weights" / "model.safetensors").write_text(POINTER)
     assert {entry.key for entry in listed_checkpoints([tmp_path])} <= {SMOLLM2}
     said = [record.getMessage() for record in caplog.records]
     for words in (
@@ -102,8 +104,11 @@ def test_a_folder_that_only_seems_to_hold_a_model_is_named_in_the_log(
         "config.json of a-pointer is a Git LFS pointer",
         "config.json of a-mark begins with a byte order mark",
         "pointer.gguf is a Git LFS pointer",
+        "model.safetensors of no-weights is a Git LFS pointer",
     ):
         assert sum(words in message for message in said) == 1, words
+    shutil.copy(folder / "llama" / "model.safetensors", tmp_path / "no-weights")
+    assert [entry.key for entry in listed_checkpoints([tmp_path])][-1:] == ["no-weights"]
 
 
 def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path, tmp_path: Path) -> None:
