@@ -37,13 +37,14 @@ def kind_of(worksheet: Worksheet) -> tuple[str, ...]:
     return worksheet.topic, worksheet.tokens_are, worksheet.answers
 
 
-FIRST_OF_KIND = {kind_of(worksheet): key for key, worksheet in reversed(LIBRARY.worksheets.items())}
+FIRST_OF_KIND = {kind_of(worksheet): key for key, worksheet in reversed([*LIBRARY.worksheets.items()])}
 
 
 @cache
 def named(name: str) -> Variant:
     """A sheet by its name, such as "llama-7b@gpt2"."""
-    return LIBRARY.variant(*name.split("@"))
+    key, _at, model = name.partition("@")
+    return LIBRARY.variant(key, model or None)
 
 
 def names_of(key: str) -> Iterator[str]:
