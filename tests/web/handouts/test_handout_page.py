@@ -153,14 +153,14 @@ def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
     school = School(client.app)  # type: ignore[arg-type]
     queue = school.services.printer._requests
     for network in ("testclient", "192.0.2.1", "192.0.2.2"):
-        queue._taken[Client(network, is_member=False)] = 3
+        queue._places.held[Client(network, is_member=False)] = 3
     for address in ("/handout.pdf?seed=77", "/handout?seed=78"):
         answer = client.get(address)
         assert answer.status_code == 503
         assert "try again in a minute" in answer.text
     teacher = school.browser(teacher=school.teacher())
     assert teacher.get("/handout.pdf?seed=77").status_code == 200
-    queue._taken.clear()
+    queue._places.held.clear()
     assert client.get("/handout.pdf?seed=79").status_code == 200
 
 
