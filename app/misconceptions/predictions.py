@@ -52,7 +52,7 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
                 wrong_answers = _wrong_answers(prediction, problem)
             except Exception:  # a sheet is graded without the diagnosis rather than not at all
                 name = problem.architecture.name
-                log.exception("The misconception %s can’t be worked out for %s on %s", key, problem.topic, name)
+                log.exception("misconception: %s (%s, %s)", key, problem.topic, name)
                 continue
             if wrong_answers and wrong_answers not in ways:
                 ways.append(wrong_answers)

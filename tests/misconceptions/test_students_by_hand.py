@@ -674,8 +674,6 @@ STUDENTS = [
         "every-parameter-multiplied",
         {**counts(outside_multiplied=2 * 128_256 * 2048), **whole_model(MULTIPLIED + 128_256 * 2048)},
     ),
-    # Row 7 of the scores, where tokens are counted from zero: seven come before it, and it sees itself.
-    Student("same-shapes-gpt2", "diagonal-masked", counts(seen_keys=6)),
     # Each key head repeated along 87 tokens: still 8 heads where 16 query heads need one each.
     Student("cache-qwen3-0.6b", "repeat-forgotten", dims(None, 8, 2 * 87, of="repeated_keys")),
     # The matrices in place of what they make: W_Q, W_K, W_V and the head's part of W_O; in a layer, all of W_O.

@@ -121,13 +121,12 @@ def test_a_tolerance_that_lets_a_misconception_pass_is_reported(tmp_path: Path) 
     for tolerance, is_reported in ((0, False), (0.001, False), (0.01, True)):
         text = sheet(topic="parameter-count", rows=["total"], tolerance=tolerance)
         reported = [f.message for f in lint_findings(tmp_path / str(tolerance), text) if f.kind == "tolerates"]
-        assert ["positions-are-parameters" in message for message in reported] == [True] * is_reported
+        assert any("positions-are-parameters" in message for message in reported) == is_reported
 
 
-def test_tokens_a_digit_away_from_one_column_are_reported(tmp_path: Path) -> None:
-    """A single 1 for 21 may be a slip, so a softmax that collapses hides."""
-    (hides,) = lint_findings(tmp_path, sheet(tokens=21))
-    assert "“softmax-collapses”" in hides.message
+def test_a_single_digit_for_a_number_hides_nothing(tmp_path: Path) -> None:
+    """A 1 for 21 columns is no slip, so a softmax that collapses shows."""
+    assert lint_findings(tmp_path, sheet(tokens=21)) == []
 
 
 def test_a_title_with_another_number_or_model_is_reported(tmp_path: Path) -> None:

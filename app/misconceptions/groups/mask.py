@@ -45,9 +45,7 @@ GROUP = (
         )
         | on("first-steps", {"masked.count": "right + 4"})
         | on(
-            "same-shapes",
-            {"seen_keys.count": "i", "reversed_keys.count": "N - i", "turned_weights.count": "N - i - 1"},
-            {"seen_keys.count": "i"},
+            "same-shapes", {"seen_keys.count": "i", "reversed_keys.count": "N - i", "turned_weights.count": "N - i - 1"}
         ),
         _is_causal,
     ),
