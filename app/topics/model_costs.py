@@ -21,7 +21,7 @@ from app.algebra.expression import ZERO, Expression
 from app.models.architecture import Architecture
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ModelPart, ParameterSpec
-from app.shapes.parameter_inventory import parameter_inventory
+from app.shapes.parameter_inventory import Fact, parameter_inventory
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.costs import HEADS_COMPUTING, memory_costs, product_flops
 from app.topics.decode_step import decode_step_table
@@ -184,6 +184,14 @@ def parameter_sizes(architecture: Architecture) -> Mapping[str, int]:
     return {"params": counts.total, **({"active": counts.active} if architecture.has_experts else {})}
 
 
+def _matrices_of_model(architecture: Architecture) -> Iterator[Fact]:
+    """The parameter inventory without norms and biases of attention, which no count needs."""
+    left_out = ("norms-", "final-norm", "qk-norms", "embedding-norm", "sinks")
+    for fact in parameter_inventory(architecture):
+        if not fact.key.startswith(left_out) and not fact.key.endswith(("-biases", "one-bias")):
+            yield fact
+
+
 TOPIC = Topic(
     "model-costs",
     "counts",
@@ -197,7 +205,7 @@ TOPIC = Topic(
         ROOM_FOR_ONE_MORE,
         ONE_NUMBER_OF_VISIBLE_KEYS,
     ),
-    inventory=parameter_inventory,
+    inventory=_matrices_of_model,
     extra_sizes=lambda architecture, _tokens: parameter_sizes(architecture),
     extra_symbols="params active",
     counts="layers_multiplied outside_multiplied multiplied rule_flops token_flops rule_excess products_flops "

@@ -153,7 +153,7 @@ def test_a_worksheet_can_have_another_model_and_length(
         WorksheetTexts("llama-7b", "", "0"),
         WorksheetTexts("qwen2.5-0.5b", "", "9" * 30),
         WorksheetTexts("cross-bart-base", "llama-7b"),
-        WorksheetTexts("decode-mistral-7b", "gpt2"),  # which is shorter than its range of tokens
+        WorksheetTexts("decode-phi-3-mini-4k", "gpt2"),  # which is shorter than its range of tokens
     ],
     ids=lambda sheet: f"{sheet.model}-{sheet.tokens[:5]}",
 )

@@ -18,6 +18,7 @@ from app.forward.hidden_states import HiddenStates, embeddings, hidden_state, li
 from app.forward.lines import ForwardError
 from app.forward.real_head import SAVED, RealHead, run_real_head, save_npz
 from tests.helpers.real_checkpoints import letters, observe, relative_error, saved_checkpoint
+from tests.helpers.shipped import LIBRARY
 from tests.helpers.small_checkpoints import FAMILY_CONFIGS, small_model, write_gguf
 
 TEXT = "it sees the cat because"  # longer than the windows of the small models
@@ -211,6 +212,25 @@ def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Ch
     as_they_lie = open_checkpoint("smollm2", [])
     as_they_lie._permuted = lambda _name: False
     assert likelihood(as_they_lie, SENTENCE) > observed.likelihood + 0.5  # 4.35 rather than 3.49
+
+
+@pytest.mark.slow
+def test_it_looks_at_the_cat_most_in_four_heads_only(smollm2: Checkpoint) -> None:
+    """What the worksheet says about its head and the others; their weights equal those of transformers (above)."""
+    sheet, states = LIBRARY.worksheets["it-attends-smollm2"], HiddenStates()
+    words = [token.text.strip("␣ ") for token in smollm2.tokens(sheet.sentence)]
+    it, cat = words.index("it"), words.index("cat")
+    a = smollm2.architecture
+    weights = {
+        (layer, head): run_real_head(smollm2, sheet.sentence, layer=layer, head=head, states=states).arrays["weights"]
+        for layer in range(a.L)
+        for head in range(a.H)
+    }
+    most = [place for place, each in weights.items() if each[it].argmax() == cat]
+    [question] = sheet.questions
+    assert f"{100 * weights[sheet.layer, sheet.head][it, cat]:.0f} %" in question.text
+    assert f"{len(most)} of the {a.L * a.H} heads" in question.text
+    assert (sheet.layer, sheet.head) in most
 
 
 def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers(tmp_path: Path) -> None:

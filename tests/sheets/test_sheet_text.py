@@ -652,3 +652,11 @@ def test_a_size_that_the_sheet_hides_is_not_given() -> None:
     shown = replace(LIBRARY.variant("llama-7b"), worksheet=hides).text
     assert shown.unstated >= {"H", "d_h"}
     assert shown.given == ("4096", "100")
+
+
+def test_no_sheet_asks_for_bytes_that_no_row_asks_for() -> None:
+    """Nor explains how to round them."""
+    for key, sheet in LIBRARY.worksheets.items():
+        variant = LIBRARY.variant(key)
+        units = {getattr(variant.table.askable[row], "unit", "") for row in variant.problem.rows}
+        assert "bytes" in units or "byte" not in variant.text.task.lower(), (sheet.title, variant.text.task)
