@@ -36,7 +36,7 @@ LONG = 8192  # tokens whose N × N weights take long enough to be interrupted, a
 
 @pytest.fixture(scope="module")
 def shared_runner() -> Iterator[HeadRunner]:
-    runner = HeadRunner(start_limit_s=600)
+    runner = HeadRunner(start_limit_s=600, time_limit_s=600)
     yield runner
     runner.close()
 

@@ -14,6 +14,7 @@ from app.models.read_config import MAX_CONFIG_BYTES
 from app.sheets.library import Library
 from tests.helpers.html_page import Page, text_of
 from tests.helpers.model_imports import SMALL_LLAMA, imported, paste
+from tests.helpers.runs import run_and_wait
 from tests.helpers.shipped import LIBRARY
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
     assert "2 of 14 boxes are correct" in client.post("/sheet/check", data=form).text
     again = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=10").text
     assert 'name="queries.columns" value="16"' in again
-    run = client.post("/runs", data=form)
-    assert run.status_code == 200
+    run_and_wait(client, form)
     assert runner.calls[0][0].d == 64
 
 
