@@ -47,7 +47,7 @@ def test_sizes_that_hide_a_bug_are_refused_with_a_proposal(
         ("keys-tiled", "gpt2", "no such line"),
         ("stored-layout-of-keys", "gpt2", "raises nothing"),
         ("head-width-divided", "gpt2", "raises nothing"),
-        ("square-stored-layout", "qwen3-4b", "no silent one"),
+        ("square-stored-layout", "qwen3-4b", "isn’t silent"),
         ("mask-inverted", "bert-base", "no such line"),
         ("keys-of-the-decoder", "gpt2", "no cross-attention"),
         ("values-not-appended", "bert-base", "without a KV cache"),

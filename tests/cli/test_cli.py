@@ -187,7 +187,7 @@ def test_answers_come_from_standard_input_too(
     assert printed_json(capsys, "grade", "llama-7b", "-")["score"] == 1
 
 
-@pytest.mark.parametrize("text", ["7" * 10_000, "9**9**9", "1/0", "\x00", "\ud800", "𝟏½"])
+@pytest.mark.parametrize("text", ["7" * 10_000, "9**9**9", "1/0", "\x00?", "\ud800", "𝟏½"])
 def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
     """Each gets its mark, in the table and in JSON, whatever a terminal can show."""
     path = tmp_path / "answers.json"

@@ -250,7 +250,7 @@ def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
     assert graded(client, answers, tokens=101)["score"] == 14 - 9 + 8
 
 
-@pytest.mark.parametrize("text", ["9**9**9", "__import__('os')", "1/0", "7" * 10_000, "\x00", "１２８½"])
+@pytest.mark.parametrize("text", ["9**9**9", "__import__('os')", "1/0", "7" * 10_000, "\x00?", "１２８½"])
 def test_bad_answers_are_unreadable_and_no_error(client: TestClient, text: str) -> None:
     """Whatever stands in a box, the sheet is graded."""
     mark = graded(client, {"queries.columns": text})["marks"]["queries.columns"]
