@@ -20,6 +20,7 @@ from app.web.shared.urls import network_of
 REQUEST_DEADLINE_S, BODY_RATE = 20.0, 50_000
 MAX_OPEN_CONNECTIONS = 4_000  # of one process: 500 students whose browsers open the six that they may
 MAX_BESIDE_BODY = MAX_TARGET + MAX_HEADERS  # bytes of a request that has not come whole
+MAX_FIELDS = 200  # headers of a request; a short one takes over ten times what is sent
 REPEAT_INTERVAL_S = 60.0
 
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -99,9 +100,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)
         if self._beside_body > MAX_BESIDE_BODY and not self._is_between_requests and not self.transport.is_closing():
-            _log.warning("A request had too long a head.")
-            self.transport.write(_REFUSAL)
-            self.transport.close()
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        _log.warning("A request had too long a head.")
+        self.transport.write(_REFUSAL)
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         """Note that a request begins; one sent before the answer to the last one closes the connection, since a few
@@ -124,6 +128,9 @@ class LimitedProtocol(HttpToolsProtocol):
         head_has_come = self.cycle is not None and self.cycle.scope is self.scope
         if not head_has_come:  # else it is a trailer, after the body: nothing here reads one
             super().on_header(name, value)
+            if len(self.headers) > MAX_FIELDS:
+                self._refuse_head()
+                raise HttpParserError
 
     def on_body(self, body: bytes) -> None:
         self._beside_body -= len(body)

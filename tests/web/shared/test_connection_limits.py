@@ -111,6 +111,11 @@ def test_a_body_has_longer_the_more_of_it_has_come(address: Address) -> None:
     assert answer(address, begin, *[b"x"] * 40) == b""
 
 
+def test_a_head_of_many_headers_is_refused(address: Address) -> None:
+    """Before it has come whole, since each takes far more memory than its few bytes."""
+    assert answer(address, b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * 1_000).startswith(b"HTTP/1.1 431")
+
+
 def test_a_request_before_the_last_answer_ends_the_connection(address: Address) -> None:
     """However many there are, none of them is kept."""
     assert answer(address, b"GET / HTTP/1.1\r\n\r\n" * 1_000).count(b"HTTP/1.1 200") <= 1
