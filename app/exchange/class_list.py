@@ -48,7 +48,7 @@ _HEADER_LENGTH = 20_000  # characters of a header that are looked at
 # Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.
 _NO_STUDENTS = frozenset({"points possible", "student, test", "test student", "manual posting", "overall average"})
 _WRITTEN_HEADER = ["name", "number", "number title", "canvas id"]  # of `write_roster`
-_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's own first line
+_SEPARATOR_LINE = re.compile(r'"?sep=([^"])"?', re.IGNORECASE)  # Excel's own first line
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
 _SIGN = re.compile(r"[\d@]")  # that a title seldom has, and a number or an address always
 _DECIMAL = re.compile(r"\d+[.,]\d+")

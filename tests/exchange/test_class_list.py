@@ -71,6 +71,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Sheet 1 (44)
         ("Ada Name, 17\nBo Student, 18", [("Ada Name", "17"), ("Bo Student", "18")]),
         ("sep=;\nName;Number\nKim Lee;17", [("Kim Lee", "17")]),
         ("sep=|\nKim Lee|17", [("Kim Lee", "17")]),
+        ('sep="\nName,Number\nKim Lee,17', [("Kim Lee", "17")]),  # no separator: Python 3.13 refuses it
         ("id,first_name,last_name,email\nklee,Kim,Lee,k@x.example", [("Kim Lee", "klee")]),
         (
             "Course,CS101\nInstructor: X,,\n\nName,Number\nKim Lee,001\nName,Number\nLou,2",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from contextlib import suppress
 from typing import Any
 
+from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.web.shared.request_guard import MAX_HEADERS, MAX_TARGET
@@ -18,6 +20,7 @@ from app.web.shared.urls import network_of
 REQUEST_DEADLINE_S, BODY_RATE = 20.0, 50_000
 MAX_OPEN_CONNECTIONS = 4_000  # of one process: 500 students whose browsers open the six that they may
 MAX_BESIDE_BODY = MAX_TARGET + MAX_HEADERS  # bytes of a request that has not come whole
+MAX_FIELDS = 200  # headers of a request; a short one takes over ten times what is sent
 REPEAT_INTERVAL_S = 60.0
 
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -59,25 +62,33 @@ def most_connections() -> int:
     return MAX_OPEN_CONNECTIONS
 
 
+def _give_up_unread(connected: socket.socket) -> None:
+    """Have the system close a connection whose client reads none of an answer for REQUEST_DEADLINE_S."""
+    with suppress(AttributeError, OSError):  # only Linux can
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * REQUEST_DEADLINE_S))
+
+
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, for requests that come whole in time and whose head is not too long; other connections are
-    closed. Where there are too many, those that wait longest make room, of the network that has most.
+    """uvicorn's protocol, for requests that come whole in time, whose head is not too long, and whose answer is read;
+    other connections are closed. Where there are too many, the oldest make room, of the network that has most.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.logger = _log
         self._deadline: asyncio.TimerHandle | None = None
-        self._due_at = self._waits_since = 0.0  # by the loop's clock
+        self._due_at = self._since = 0.0  # by the loop's clock; since the last request began or ended
         self._is_between_requests = True
         self._is_first_of_chunk = True
         self._beside_body = 0  # bytes of the request that is coming
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        if connected := transport.get_extra_info("socket"):
+            _give_up_unread(connected)
         self._set_deadline()
         if len(self.connections) > (most := most_connections()):
-            self._close_waiting(most // 16)
+            self._make_room(most // 16)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
@@ -89,21 +100,37 @@ class LimitedProtocol(HttpToolsProtocol):
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)
         if self._beside_body > MAX_BESIDE_BODY and not self._is_between_requests and not self.transport.is_closing():
-            _log.warning("A request had too long a head.")
-            self.transport.write(_REFUSAL)
-            self.transport.close()
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        _log.warning("A request had too long a head.")
+        self.transport.write(_REFUSAL)
+        self.transport.close()
 
     def on_message_begin(self) -> None:
+        """Note that a request begins; one sent before the answer to the last one closes the connection, since a few
+        bytes would make the server keep kilobytes. No browser or proxy does that.
+        """
+        if self.cycle and not self.cycle.response_complete:
+            self.transport.abort()
+            raise HttpParserError
         if not self._is_first_of_chunk:  # where it begins in the chunk is not known
             self._beside_body = 0
         self._is_first_of_chunk = self._is_between_requests = False
         self._set_deadline()
         super().on_message_begin()
 
+    def send_400_response(self, msg: str) -> None:
+        if not self.transport.is_closing():
+            super().send_400_response(msg)
+
     def on_header(self, name: bytes, value: bytes) -> None:
         head_has_come = self.cycle is not None and self.cycle.scope is self.scope
         if not head_has_come:  # else it is a trailer, after the body: nothing here reads one
             super().on_header(name, value)
+            if len(self.headers) > MAX_FIELDS:
+                self._refuse_head()
+                raise HttpParserError
 
     def on_body(self, body: bytes) -> None:
         self._beside_body -= len(body)
@@ -117,24 +144,17 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._waits_since = self.loop.time()
+        self._since = self.loop.time()
         super().on_response_complete()
 
-    @property
-    def _is_waiting(self) -> bool:
-        """Whether the server waits for a request, or for the rest of one."""
-        return not self._is_between_requests or self.cycle is None or self.cycle.response_complete
-
-    def _close_waiting(self, count: int) -> None:
-        """Close some connections on which the server waits, of the network that has most of them: those that it has
-        waited for longest.
-        """
-        waiting = dict[str, list[LimitedProtocol]]()
+    def _make_room(self, count: int) -> None:
+        """Close some connections of the network that has most of them, those whose last request is longest ago."""
+        networks = dict[str, list[LimitedProtocol]]()
         for each in self.connections:
-            if isinstance(each, LimitedProtocol) and each._is_waiting:
-                waiting.setdefault(network_of(each.client[0] if each.client else ""), []).append(each)
-        crowd = max(waiting.values(), key=len)
-        for each in sorted(crowd, key=lambda each: each._waits_since)[: max(count, 1)]:
+            if isinstance(each, LimitedProtocol):
+                networks.setdefault(network_of(each.client[0] if each.client else ""), []).append(each)
+        crowd = max(networks.values(), key=len)
+        for each in sorted(crowd, key=lambda each: each._since)[: max(count, 1)]:
             each.transport.abort()
 
     def _set_deadline(self) -> None:
@@ -142,8 +162,8 @@ class LimitedProtocol(HttpToolsProtocol):
         `_cancel_deadline` is called before.
         """
         self._cancel_deadline()
-        self._waits_since = self.loop.time()
-        self._due_at = self._waits_since + REQUEST_DEADLINE_S
+        self._since = self.loop.time()
+        self._due_at = self._since + REQUEST_DEADLINE_S
         self._deadline = self.loop.call_at(self._due_at, self._close_late)
 
     def _close_late(self) -> None:

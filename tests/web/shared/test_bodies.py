@@ -229,11 +229,14 @@ MAX_OPEN = 60
 BEGIN = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1999000\r\n\r\n"
 
 
-@pytest.mark.parametrize(("content", "many"), [(BEGIN + b"x" * LARGE, 45), (b"", 100)])
+UNREAD = b"GET /static/js/all.js HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000
+
+
+@pytest.mark.parametrize(("content", "many"), [(BEGIN + b"x" * LARGE, 45), (b"", 100), (UNREAD, 100)])
 def test_a_student_saves_while_somebody_holds_connections(
     client: TestClient, classroom: Classroom, monkeypatch: pytest.MonkeyPatch, content: bytes, many: int
 ) -> None:
-    """More than there may be, or with more in them than is kept; from the same network and from another."""
+    """Too many, or with too much in them, or whose answers nobody reads; from the same network and from another."""
     monkeypatch.setattr(connection_limits, "MAX_OPEN_CONNECTIONS", MAX_OPEN)
     _, student = classroom.join()
     form = urlencode({**HALF, "form_id": "a form"})

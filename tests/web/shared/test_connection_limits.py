@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 import uvicorn
@@ -27,7 +28,8 @@ async def count_body(scope: Scope, receive: Receive, send: Send) -> None:
         size, more = size + len(message.get("body", b"")), message.get("more_body", False)
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": f"{size} {len(scope['headers'])}".encode()})
+        spaces = b" " * int(scope["query_string"] or 0)
+        await send({"type": "http.response.body", "body": f"{size} {len(scope['headers'])}".encode() + spaces})
 
 
 @pytest.fixture
@@ -107,6 +109,34 @@ def test_a_body_has_longer_the_more_of_it_has_come(address: Address) -> None:
     assert answer(address, begin, *[b"x" * 250] * 20).count(b"5000 2") == 1
     assert time.monotonic() - before > 0.6
     assert answer(address, begin, *[b"x"] * 40) == b""
+
+
+def test_a_head_of_many_headers_is_refused(address: Address) -> None:
+    """Before it has come whole, since each takes far more memory than its few bytes."""
+    assert answer(address, b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * 1_000).startswith(b"HTTP/1.1 431")
+
+
+def test_a_request_before_the_last_answer_ends_the_connection(address: Address) -> None:
+    """However many there are, none of them is kept."""
+    assert answer(address, b"GET / HTTP/1.1\r\n\r\n" * 1_000).count(b"HTTP/1.1 200") <= 1
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has it")
+@pytest.mark.parametrize(("most", "seconds", "comes_whole"), [(9_000_000, 1.2, False), (600_000, 0.1, True)])
+def test_an_answer_that_nobody_reads_is_given_up(
+    address: Address, most: int, seconds: float, comes_whole: bool
+) -> None:
+    """One that is read with pauses comes whole."""
+    size, data = 0, b"some"
+    with socket.socket() as reading, suppress(ConnectionError):
+        reading.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50_000)
+        reading.connect(address)
+        reading.sendall(b"GET /?%d HTTP/1.1\r\nConnection: close\r\n\r\n" % most)
+        while data:
+            time.sleep(seconds)
+            data = reading.recv(most // 3, socket.MSG_WAITALL)
+            size += len(data)
+    assert (size > most) == comes_whole
 
 
 def test_a_flood_of_malformed_requests_is_one_line_in_the_log(
