@@ -30,28 +30,24 @@ def draw_figures(
     *,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
+    step: str = "",
 ) -> tuple[Figure, ...]:
-    """The figures of a sheet, in order, drawn from `answers`: what was typed into its boxes, without empty ones.
+    """The figures of a sheet, drawn from `answers`: what was typed into its boxes, without empty ones.
 
-    None on a worksheet that shows no drawing. Matrices come first, as mirror images on a sheet whose tokens are
-    columns, then bars of counts; of a sheet in steps, until it is filled in, only the matrices of the step. Stripes are
-    left out while they have nothing to draw (see `has_stripes`). `scale` draws sides in proportion to their lengths
-    ("true") or to the square roots of these ("root").
-
-    Without `shows_mismatches`, and on a worksheet that shows none, lengths are drawn and not compared: neither with one
-    another nor with what the sheet's text states. Unless `names_sizes`, nothing says by name or colour which of the
-    model's sizes a number is: only lengths, and what does not fit.
+    Without `shows_mismatches`, lengths are drawn and not compared. Unless `names_sizes`, nothing says by name or colour
+    which of the model's sizes a number is. `step` is the row that a sheet in steps asks for now, if it asks for one at
+    a time: typing into its boxes leads to no other figure.
     """
     sheet, plans = variant.worksheet, _plans(variant)
     if TOPICS[sheet.topic].in_steps:
-        plans = (*_reached(variant, answers, plans),)
-        plans = plans if all(blank in answers for blank in variant.blanks) else plans[-1:]
+        plans = (*_reached(variant, rows_so_far(variant, answers, step), plans),)
+        plans = plans if not step and all(blank in answers for blank in variant.blanks) else plans[-1:]
     if not sheet.show_drawing:
         return ()
     bars = draw_counts(variant, answers, shows_mismatches=shows_mismatches and sheet.show_mismatches)
     if not plans:
         return bars
-    shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches)
+    shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches, step)
     plans = tuple(plan for plan in plans if plan.layout != "stripes" or has_stripes(shapes, plan))
     return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
 
@@ -105,13 +101,17 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
 
 
-def _reached(variant: Variant, answers: Answers, plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
-    """Yield the plans of a sheet in steps, with the results that are asked for so far and what these are made from."""
-    reached = {*rows_so_far(variant, answers)}
+def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
+    """Yield the plans of a sheet in steps, with the results asked for up to now and what these are made from."""
+    reached = {*rows}
     for plan in plans:
-        made = [variant.table[key].made_by for key in reached.intersection(plan.results)]
-        needed = reached.union(*(operation.operands for operation in made if operation))
-        if made:
+        operands = {key: made_by.operands for key in plan.results if (made_by := variant.table[key].made_by)}
+        # A matrix that is transposed for a product is drawn in it before the product is asked for.
+        asked = reached.intersection(plan.results) or {
+            key for key, factors in operands.items() if reached & {*factors} - {plan.left}
+        }
+        needed = asked.union(*(operands[key] for key in asked if key in operands))
+        if asked:
             yield replace(plan, results=tuple(key for key in plan.results if key in needed))
 
 

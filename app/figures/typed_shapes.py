@@ -15,7 +15,7 @@ from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, TensorTable
 from app.sheets.reading import Answer
-from app.sheets.steps import given_matrices
+from app.sheets.steps import given_matrices, rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH
 
@@ -60,18 +60,23 @@ class TypedShapes:
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
     shows_mismatches: bool = True
-    given: frozenset[str] = frozenset()  # the matrices whose shapes the questions of a sheet in steps state
+    given: frozenset[str] = frozenset()  # the matrices whose shapes the questions of a sheet in steps tell
 
     @classmethod
     def of(
-        cls, variant: Variant, answers: Answers, names_sizes: bool = True, shows_mismatches: bool = True
+        cls,
+        variant: Variant,
+        answers: Answers,
+        names_sizes: bool = True,
+        shows_mismatches: bool = True,
+        step: str = "",
     ) -> TypedShapes:
         """The lengths typed into a sheet's boxes, given by its questions, or following from these, and the mismatches.
 
         Without `shows_mismatches`, or on a worksheet that shows none, nothing is compared, which takes longest.
         """
         shows_mismatches = shows_mismatches and variant.worksheet.show_mismatches
-        given = frozenset(given_matrices(variant, answers))
+        given = frozenset(given_matrices(variant, rows_so_far(variant, answers, step)))
         table, known = _known(variant, answers, given)
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}

@@ -57,24 +57,24 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
     return StepSentences(*(sentence.format_map(words) for sentence in wording.for_model(variant.architecture)))
 
 
-def rows_so_far(variant: Variant, filled_in: Collection[Blank]) -> tuple[str, ...]:
-    """The rows of a sheet in steps up to the first one with an empty box."""
+def rows_so_far(variant: Variant, filled_in: Collection[Blank], step: str = "") -> tuple[str, ...]:
+    """The rows of a sheet in steps up to the one that is asked for: `step`, or the first one with an empty box."""
     rows = list[str]()
     for row in variant.rows:
         rows.append(row.key)
-        if not all(blank in filled_in for blank in row.blanks):
+        if row.key == step or (not step and not all(blank in filled_in for blank in row.blanks)):
             break
     return tuple(rows)
 
 
-def given_matrices(variant: Variant, filled_in: Collection[Blank]) -> Iterator[str]:
-    """Yield the matrices whose shapes the questions so far state and that the sheet doesn't ask for."""
-    for row in rows_so_far(variant, filled_in) if variant.topic_wording.steps else ():
+def given_matrices(variant: Variant, rows: Collection[str]) -> Iterator[str]:
+    """Yield the inputs and parameters that the questions about these rows name and the sheet doesn't ask for."""
+    for row in rows:
         if wording := variant.topic_wording.steps.get(row):
             question, _why, _reason = wording.for_model(variant.architecture)
             names = (name or "" for _text, name, _spec, _conversion in Formatter().parse(question))
-            stated = (name.removesuffix(".shape") for name in names if name.endswith(".shape"))
-            yield from (key for key in stated if key not in variant.worksheet.rows)
+            named = {name.removesuffix(".shape") for name in names} & variant.table.by_key.keys()
+            yield from (key for key in named - {*variant.worksheet.rows} if variant.table[key].made_by is None)
 
 
 def _matrix(variant: Variant, key: str) -> _Matrix:

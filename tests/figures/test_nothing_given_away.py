@@ -96,21 +96,30 @@ def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str) -> 
 @pytest.mark.parametrize("tokens_are", ["rows", "columns"])
 @pytest.mark.parametrize("model", ["llama-7b", "gpt2"])
 def test_a_step_draws_what_its_question_states_and_not_what_it_asks_for(model: str, tokens_are: TokensAre) -> None:
-    """Whatever is typed, the given matrices keep their sizes; a side that is asked for has none until it is typed."""
+    """Whatever is typed, it is the step's own drawing: the given matrices keep their sizes, what is wrong doesn't fit,
+    and a side that is asked for has no size until it is typed.
+    """
     variant = LIBRARY.variant("first-steps", model)
     variant = replace(variant, worksheet=replace(variant.worksheet, tokens_are=tokens_are))
-    right, answers = variant.problem.answers, dict[Blank, int]()
+    right, answers, introduced = variant.problem.answers, dict[Blank, int](), ""
     for row in variant.rows:
         step = step_of(variant, row.key)
         assert step
+        introduced += step.question
         stated = re.findall(r"(\w+)(?: = [^:?]*)?: (\d[\d,]*\u00a0×\u00a0\d[\d,]*)", step.question)
-        for typed in ({}, dict.fromkeys(row.blanks, 777)):
-            *_, figure = draw_figures(variant, {**answers, **typed})
+        empty = draw_figures(variant, answers, step=row.key)
+        for typed in ({}, dict.fromkeys(row.blanks, 777), {blank: right[blank] for blank in row.blanks}):
+            [figure] = draw_figures(variant, {**answers, **typed}, step=row.key)
+            assert figure.tensors == empty[0].tensors, row.key
+            assert row.fields == ("count",) or row.key in figure.tensors or row.key == "transposed_key"
+            assert bool(figure.mismatches) == (777 in typed.values() and row.fields != ("count",)), row.key
+            new = [key for key in figure.tensors if not re.search(rf"(?<!\w){variant.letters[key]}\b", introduced)]
+            assert new == ["token_score"] * (row.key == "transposed_key"), row.key
             drawn = dict(re.findall(r"(\S+) (\S+ × \S+)[,.]", figure.alt_text))
             for letter, shape in stated:
                 assert drawn.get(letter, shape.replace("\u00a0", " ")) == shape.replace("\u00a0", " "), row.key
             labels = {edge.label for edge in figure.edges if edge.blank in row.blanks}
-            assert labels <= ({"777"} if typed else {"?"}), row.key
+            assert labels <= ({f"{length}" for length in typed.values()} if typed else {"?"}), row.key
         answers |= {blank: right[blank] for blank in row.blanks}
     first = draw_figures(variant, {})[0]
     assert {box.tensor: box.incomplete for box in first.boxes} == {"token": False, "W_Q": False, "token_query": True}
@@ -121,7 +130,7 @@ def test_given_matrices_are_drawn_on_one_scale_with_what_is_typed() -> None:
     variant = LIBRARY.variant("first-steps", "llama-7b")
     wrong = {Blank("token_query", "rows"): 4096, Blank("token_query", "columns"): 128}
     for typed in ({}, wrong):
-        sizes = {box.tensor: box.rect[2:] for box in draw_figures(variant, typed)[0].boxes}
+        sizes = {box.tensor: box.rect[2:] for box in draw_figures(variant, typed, step="token_query")[0].boxes}
         assert sizes["token"] == pytest.approx((120, 7))
         assert sizes["W_Q"] == pytest.approx((120 * (128 / 4096) ** 0.5, 120))
     assert sizes["token_query"] == sizes["W_Q"]

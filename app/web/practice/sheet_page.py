@@ -43,7 +43,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
-from app.web.shared.sheet_form import SavedFragment, draw_typed, read_hint_level, read_scale
+from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, read_hint_level, read_scale
 from app.web.shared.sheet_form_fields import SheetFormPage
 from app.web.shared.sheet_view import (
     all_boxes_right,
@@ -56,6 +56,7 @@ from app.web.shared.sheet_view import (
     row_views,
     run_button,
     sheet_notes,
+    step_asked,
 )
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
@@ -230,7 +231,7 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
-    drawing = draw_typed(requested.variant, requested.answers, requested.scale, explains=requested.was_checked)
+    drawing = _drawing(requested)
     return requested.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, requested.saved_state)))
 
 
@@ -374,7 +375,7 @@ def _sheet_page(
         rows=rows,
         progress=progress(variant, answers, report),
         questions=question_views(variant, requested.typed),
-        drawing=draw_typed(variant, answers, requested.scale, explains=requested.was_checked),
+        drawing=_drawing(requested),
         scale=requested.scale,
         report=report,
         all_right=all_right,
@@ -402,6 +403,12 @@ def _sheet_page(
         practising=requested.practising,
         next=_next_worksheet(library, variant) if all_right and not requested.practising else None,
     )
+
+
+def _drawing(requested: SheetRequest) -> Drawing | None:
+    checked = requested.work.last if requested.work else None
+    step = step_asked(requested.variant, requested.answers, checked.answers if checked else None)
+    return draw_typed(requested.variant, requested.answers, requested.scale, explains=requested.was_checked, step=step)
 
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:

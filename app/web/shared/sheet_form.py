@@ -131,6 +131,7 @@ class _Drawn:
     scale: ScaleName
     names_sizes: bool
     shows_mismatches: bool
+    step: str
     language: str
     variant: Variant = field(compare=False)
 
@@ -143,17 +144,16 @@ def draw_typed(
     explains: bool = False,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
+    step: str = "",
 ) -> Drawing | None:
-    """The drawing of a sheet with the sizes that were typed; None if the sheet has no figure.
+    """The drawing of a sheet with the sizes that were typed, by the name of the box; None if it has no figure.
 
-    `answers` has the texts by the name of the box; answers to open questions in it are ignored. A blank whose text is
-    empty or cannot be read has no size in the drawing. With `explains`, figures say what they explain: that answers
-    boxes of some sheets, so it comes after the first check. See draw_figures for `names_sizes` and `shows_mismatches`.
-    The last MAX_DRAWINGS are cached, by language too: a save is followed by a check, and in a class many students type
-    the same into the same sheet.
+    With `explains`, figures say what they explain: that answers boxes of some sheets, so it comes after the first
+    check. See draw_figures for the rest. Drawings are cached: a save is followed by a check, and in a class many
+    students type the same into the same sheet.
     """
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
-    drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, language(), variant)
+    drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, step, language(), variant)
     return _write(drawn, explains=explains)
 
 
@@ -166,7 +166,12 @@ def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
     variant = drawn.variant
     typed = readable_answers(variant, dict(zip(variant.blanks_by_name, drawn.texts, strict=True)))
     figures = draw_figures(
-        variant, typed, drawn.scale, names_sizes=drawn.names_sizes, shows_mismatches=drawn.shows_mismatches
+        variant,
+        typed,
+        drawn.scale,
+        names_sizes=drawn.names_sizes,
+        shows_mismatches=drawn.shows_mismatches,
+        step=drawn.step,
     )
     if not figures:
         return None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from app.algebra.number_text import format_number
 from app.figures.exhibits.decode_steps import DECODE_TOPIC
 from app.figures.exhibits.products import products_on
-from app.grading.grade import Mark, MarkKind, Report
+from app.grading.grade import Mark, MarkKind, Report, grade
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
 from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
@@ -246,6 +246,17 @@ def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | No
     unchanged = {blank for blank in right if report.marks[blank].text == answers.get(variant.box(blank), "")}
     rows = enumerate(variant.rows)
     return next((at for at, row in rows if not unchanged.issuperset(row.blanks)), len(variant.rows))
+
+
+def step_asked(variant: Variant, answers: Mapping[str, str], checked: Mapping[str, str] | None) -> str:
+    """The first row of a sheet in steps that the last check, of the texts `checked`, didn't show to be right.
+
+    "" for any other sheet, and once all rows are right.
+    """
+    if not in_steps(variant):
+        return ""
+    done = steps_done(variant, answers, grade(variant, checked) if checked else None)
+    return variant.rows[done].key if done < len(variant.rows) else ""
 
 
 def progress(variant: Variant, answers: Mapping[str, str], report: Report | None) -> StepsDone | None:

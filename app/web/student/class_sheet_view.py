@@ -38,6 +38,7 @@ from app.web.shared.sheet_view import (
     row_views,
     run_button,
     sheet_notes,
+    step_asked,
 )
 from app.web.shared.templating import is_htmx, render
 from app.web.shared.urls import url_for
@@ -104,8 +105,7 @@ def make_class_sheet_page(
     hints = variant.worksheet.show_hints and rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
-    # With few attempts, or marks that come later, nobody could go on from one step to the next.
-    one_at_a_time = rules.policies.checks_freely and not locked
+    one_at_a_time = _is_one_at_a_time(requested)
     rows = row_views(
         shown,
         answers,
@@ -209,21 +209,26 @@ def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
     """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help, and for a sheet
     without figures.
-
-    Sizes have names only if a check shows marks, and figures have explanations only if, besides, there is an attempt.
-    Mismatches are drawn as `Rules.shows_mismatches` says.
     """
-    rules = requested.rules
+    rules, last = requested.rules, requested.work.last
     if not rules.gives_help:
         return None
+    checked = last.answers if last else None
+    step = step_asked(variant, requested.answers, checked) if _is_one_at_a_time(requested) else ""
     return draw_typed(
         variant,
         requested.answers,
         requested.scale,
-        explains=rules.shows_marks_of_checks and requested.work.last is not None,
+        explains=rules.shows_marks_of_checks and last is not None,
         names_sizes=rules.shows_marks_of_checks,
         shows_mismatches=rules.shows_mismatches,
+        step=step,
     )
+
+
+def _is_one_at_a_time(requested: ClassSheetRequest) -> bool:
+    # With few attempts, or marks that come later, nobody could go on from one step to the next.
+    return requested.rules.policies.checks_freely and not requested.rules.is_locked(requested.work.attempts)
 
 
 def raise_refusal(request: Request, services: Services, requested: ClassSheetRequest, outcome: Outcome) -> Response:
