@@ -278,7 +278,7 @@ def test_hints_go_further_and_never_tell(page: Page) -> None:
     said.append(spoken.inner_text())
     expect(page.get_by_role("button", name="Another hint")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(spoken).to_contain_text("Look again at “Queries” (columns)")
+    expect(spoken).to_contain_text("Look again at “Queries”, “Keys” and “Values” (columns of each)")
     said.append(spoken.inner_text())
     assert page.locator("td.hinted input").evaluate_all("boxes => boxes.map(box => box.name)") == [
         "queries.columns",
