@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+from contextlib import suppress
 
 
 def is_local(host: str) -> bool:
@@ -18,6 +19,17 @@ def is_local(host: str) -> bool:
     except ValueError:
         return host.lower() == "localhost"
     return address.is_loopback or address.is_unspecified
+
+
+def url_here(host: str, port: int) -> str:
+    """Where a browser on this computer opens a server that listens at this address.
+
+    >>> url_here("0.0.0.0", 8000), url_here("::1", 8000)
+    ('http://localhost:8000', 'http://[::1]:8000')
+    """
+    with suppress(ValueError):  # a name is used as it is
+        host = "localhost" if ipaddress.ip_address(host).is_unspecified else host
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def lan_addresses() -> list[str]:

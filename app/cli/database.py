@@ -11,6 +11,7 @@ from alembic.util import CommandError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from app.addresses import url_here
 from app.secret_key import SECRET_BYTES, SecretFileError
 from app.settings import Settings
 from app.store import Store
@@ -73,13 +74,10 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
         raise InputError(_("{path} cannot be used: {reason}.").format(path=path, reason=error.strerror)) from None
 
 
-def link_to(settings: Settings, token: str, host: str = "", port: int = 0) -> str:
-    """Return the URL of an account link: under the public URL of the settings, else at `host` and `port` over http.
-
-    An empty host and a port of 0 mean those of the settings.
+def link_to(settings: Settings, token: str, here: str = "") -> str:
+    """Return the URL of an account link: under the public URL of the settings, else at `here` or their own address.
 
     Example:
         link_to(settings, "abc")  # "http://127.0.0.1:8000/links/abc"
     """
-    base_url = settings.public_url(f"http://{host or settings.host}:{port or settings.port}")
-    return f"{base_url}/links/{token}"
+    return f"{settings.public_url(here or url_here(settings.host, settings.port))}/links/{token}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import logging
 import multiprocessing
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app import metrics
-from app.addresses import is_local, lan_addresses
+from app.addresses import is_local, lan_addresses, url_here
 from app.logs import LOGGING
 from app.secret_key import SECRET_FILE, secret_path
 from app.settings import Settings
@@ -145,8 +146,11 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, dualstack_ipv6=both)
     except OSError as error:
         problem = _("Cannot serve at {host}:{port}: {reason}.")
-        reason = error.strerror or str(error)
-        raise InputError(problem.format(host=host, port=port, reason=reason)) from None
+        reason = (error.strerror or str(error)).partition(" (while")[0]  # Python repeats the address there
+        advice = ""
+        if error.errno == errno.EADDRINUSE:
+            advice = " " + _("Stop the other program, or set {variable}.").format(variable=variable("port"))
+        raise InputError(problem.format(host=host, port=port, reason=reason) + advice) from None
 
 
 def start_metrics(settings: Settings, folder: Path) -> None:
@@ -165,9 +169,8 @@ def start_metrics(settings: Settings, folder: Path) -> None:
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     """Print where the app is, what is wrong with its surroundings, how to sign in first, and how a class gets here."""
-    is_everywhere = ip_address(host).is_unspecified
-    here = "localhost" if is_everywhere else f"[{host}]" if ":" in host else host
-    print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=f"http://{here}:{port}"), flush=True)
+    is_everywhere, here = ip_address(host).is_unspecified, url_here(host, port)
+    print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=here), flush=True)
     if not settings.practice:
         print(_("Practice is closed to visitors."), flush=True)
     if settings.smtp and not settings.address:
@@ -192,7 +195,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
     if is_behind:
         print(_("A newer version of this program uses this database: update this one as well."), flush=True)
     if not store.people.has_teacher():
-        link = link_to(settings, store.people.add_link("setup"), here, port)
+        link = link_to(settings, store.people.add_link("setup"), here)
         print(_("Create the first teacher’s account with this one-time link: {link}").format(link=link), flush=True)
     if settings.address:
         return
@@ -200,7 +203,10 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
         for address in lan_addresses():
             print(_("Students in your network open {url}").format(url=f"http://{address}:{port}"), flush=True)
     elif is_local(host):
-        advice = _("Students on other computers can’t open this address yet: {command}")
+        advice = _(
+            "Students on other computers can’t open this address yet. To let them in, stop this server and start it "
+            "with: {command}"
+        )
         print(advice.format(command="ATTENTION_SHAPES_HOST=0.0.0.0 make serve"), flush=True)
 
 

@@ -127,7 +127,7 @@ def _figure(
 
     The number `longest` would fill LONGEST_PX; the scale is linear, but an answered row has at least MIN_PX, and one
     without an answer UNKNOWN_PX. In a plan with a whole, each part begins where the one before ends and is `factor`
-    times as long as its number; the factor is written after its name once the whole is typed. The whole begins on the
+    times as long as its number; the factor is written after its number once the whole is typed. The whole begins on the
     left, as does every bar in a plan without one. If `shows_mismatches` and everything is answered, a whole that
     differs from the sum has an outline as long as the sum, and the figure a sentence about it.
     """
@@ -167,15 +167,12 @@ def _figure(
 def _labels(
     variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, outline: Rect | None
 ) -> tuple[Edge, Edge]:
-    """The name on the left of all bars, with a `factor` above 1, and on the right of this bar its number, or "?".
-
-    With an outline, the number is marked as a mismatch, and is right of the outline if that reaches further right.
-    """
+    """The name on the left of all bars, and on the right of this bar, or of its outline, its number times `factor`."""
     kind: EdgeKind = "mismatch" if outline else "other" if box.tensor in numbers else "unknown"
     shift = max(0.0, outline.right - box.rect.right) if outline else 0.0
     start = Point(0.0, box.rect.y), Point(0.0, box.rect.bottom)
-    name = variant.row_name(box.tensor) + (f" × {factor}" if factor > 1 else "")
-    number = _number(numbers, box.tensor)
+    name = variant.row_name(box.tensor)
+    number = _number(numbers, box.tensor) + (f" × {factor}" if factor > 1 else "")
     return (
         Edge(None, "left", *start, "", "unknown", name),
         Edge(Blank(box.tensor, "count"), "right", *side_ends(box.rect, "right"), number, kind, shift=shift),

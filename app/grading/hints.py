@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal
 
 from app.algebra.expression import Expression
@@ -332,9 +332,12 @@ class HintWriter:
 
     def _box(self, blank: Blank) -> str:
         """A box by its row and field, “Queries” (columns); a count or a box of a question about code by its row."""
-        axis, asked = self.variant.axis(blank), self.variant.table.askable[blank.tensor]
-        is_whole = blank.field == "count" or isinstance(asked, OneOf | Joint)
-        return self._say("whole" if is_whole else "one", row=self._row(blank.tensor), axis=axis)
+        form = "whole" if self._is_whole(blank) else "one"
+        return self._say(form, row=self._row(blank.tensor), axis=self.variant.axis(blank))
+
+    def _is_whole(self, blank: Blank) -> bool:
+        """Whether a box is named by its row alone."""
+        return blank.field == "count" or isinstance(self.variant.table.askable[blank.tensor], OneOf | Joint)
 
     def _side(self, form: str, blank: Blank) -> str:
         """A side as a phrase, the number of columns of “Queries”; `form` is "side" at the start of a sentence."""
@@ -348,13 +351,12 @@ class HintWriter:
         return self.variant.row_name(key)
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:
-        """Boxes in a list, one entry a row: “Queries” (columns), “Keys” (rows and columns) and “Values” (columns).
-
-        Boxes of a row are joined only if they are next to each other. A row whose count is among them is named without
-        sides: “W_Q”. If there are more than MAX_NAMED_ROWS rows, the first MAX_NAMED_ROWS are named, then "and the
-        boxes that go with them".
-        """
+        """Boxes in a list: “Keys” (rows and columns) and “Values” (rows), or “Keys” and “Values” (rows of each)."""
         rows = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
+        sides = {tuple(map(self.variant.axis, row)) for row in rows}
+        if 1 < len(rows) <= MAX_NAMED_ROWS and len(sides) == 1 and not any(map(self._is_whole, chain(*rows))):
+            names = self._and([self._say("whole", row=self._row(row[0].tensor)) for row in rows])
+            return self._say("each", rows=names, axis=self._and(list(sides.pop())))
         names = [self._box(row[0]) if len(row) == 1 else self._several_of_a_row(row) for row in rows]
         if len(names) > MAX_NAMED_ROWS:
             return self._say("more", before=self._join(names[:MAX_NAMED_ROWS]))

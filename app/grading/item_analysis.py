@@ -23,13 +23,15 @@ class RowStatistics:
     """How a class answered one row.
 
     students: how many attempted the sheet. right_at_first, right_now: how many of them had it right in their first and
-    in their latest attempt. discrimination: from -1 to 1, see `discrimination()`; None if there are fewer than
-    MIN_STUDENTS, if all were right at first or none, or if the rest of the sheet went alike for all.
+    in their latest attempt. following_at_first: how many had it wrong in their first only because of another row.
+    discrimination: from -1 to 1, see `discrimination()`; None if there are fewer than MIN_STUDENTS, if all were right
+    at first or none, or if the rest of the sheet went alike for all.
     """
 
     row: str
     students: int
     right_at_first: int
+    following_at_first: int
     right_now: int
     discrimination: float | None
 
@@ -64,20 +66,16 @@ def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
 def row_statistics(
     rows: Mapping[str, Sequence[str]], first: Sequence[MarksByBox], last: Sequence[MarksByBox]
 ) -> tuple[RowStatistics, ...]:
-    """Each row's key, how many students there are, had it right at first and have it right now, and its discrimination.
-
-    `rows` maps each row's key to the names of its boxes, and its order is kept; a row is right if all its boxes are
-    right, not if one is a follow-through. The discrimination is that of first attempts, against how many of the other
-    rows were right in them. first, last: the marks of each student's first and latest attempt, one entry for each
-    student.
-    """
+    """The statistics of each row, from the names of its boxes by its key and each student's first and latest marks."""
     right = {row: [row_state(marks, boxes) == "right" for marks in first] for row, boxes in rows.items()}
     result = list[RowStatistics]()
     for row, boxes in rows.items():
         # For each student: how many of the other rows are right.
         rest = [sum(right[other][student] for other in rows if other != row) for student in range(len(first))]
         right_now = sum(row_state(marks, boxes) == "right" for marks in last)
-        result.append(RowStatistics(row, len(first), sum(right[row]), right_now, discrimination(right[row], rest)))
+        following = sum(row_state(marks, boxes) == "follows" for marks in first)
+        separates = discrimination(right[row], rest)
+        result.append(RowStatistics(row, len(first), sum(right[row]), following, right_now, separates))
     return tuple(result)
 
 

@@ -25,13 +25,14 @@ class Diagnosis:
 
     `key` and `also` are keys of misconceptions; the blanks are in the problem's order, and include those that the
     second explains. `message` is the nudge of the first, which points at the mistake without giving it away; a problem
-    alone has no words for it.
+    alone has no words for it. It is true of the blanks it is `about`: those that not only the second explains.
     """
 
     key: str
     explains: tuple[Blank, ...]
     also: tuple[str, ...] = ()
     message: str = ""
+    about: tuple[Blank, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,16 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
         return None
     first, *others = sorted(best.held, key=lambda e: -sum(blank in best.explained for blank in e.wrong_answers))
     explains = tuple(blank for blank in problem.blanks if blank in best.explained)
-    return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others))
+
+    def is_predicted(blank: Blank, expectation: Expectation) -> bool:
+        return expectation.wrong_answers.get(blank) == values[blank]
+
+    about = tuple(
+        blank
+        for blank in explains
+        if is_predicted(blank, first) or not any(is_predicted(blank, other) for other in others)
+    )
+    return Diagnosis(first.misconception, explains, tuple(other.misconception for other in others), about=about)
 
 
 def _can_be_said(expectation: Expectation, problem: Problem, values: Values) -> bool:

@@ -214,16 +214,13 @@ class SheetText:
 
     @property
     def task(self) -> str:
-        """The sentences on what to write: the topic's, then how.
-
-        These say whether tokens are rows or columns, unless the table has no activations or has tensors with more
-        sides; which symbols to answer in, if the sheet asks for letters; and what `_ways_of_counting` says of counts. A
-        sheet that compares two kinds of feed-forward block has another sentence of the topic.
-        """
+        """The sentences on what to write: the topic's, then how."""
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
         task = self._topic.task_compared if compares else self._topic.task
         sentences = [task.format(product=self.product)]
+        if self.problem.case and self.problem.case.error:
+            sentences.append(self._topic.task_stopped)
         # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("tokens-are", sheet.tokens_are))

@@ -113,6 +113,7 @@ class TopicWording(WordingPart):
     title_of_image: str = ""
     task: str
     task_compared: str = ""
+    task_stopped: str = ""
     run_title: str = ""
     run_button: str = ""
     description_parts: tuple[str, ...]

@@ -76,6 +76,7 @@ class AuditAction(StrEnum):
     NEWCOMERS_REMOVED = "idle students removed"  # detail: how many had joined with the code and done nothing
     EXTRA_TIME_SET = "extra time set"  # detail: in which activity, and how many minutes
     STUDENT_RENAMED = "student renamed"
+    STUDENT_NUMBER_CHANGED = "student number changed"
     STUDENTS_MERGED = "students merged"  # detail: the id of the student who went; about the one who stays
     STUDENT_RELEASED = "student released"
     SIGNED_IN = "sign-in"

@@ -37,7 +37,7 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     ada.get_by_label("Names, one per line").fill("Kim Lee, 17\nLou Ray, 18")
     ada.get_by_role("button", name="Preview").click()
     ada.get_by_role("button", name=re.compile("^Add [23] students$")).click()
-    expect(ada.get_by_role("status")).to_have_text("Added: 2.")
+    expect(ada.get_by_role("status")).to_have_text("2 students added.")
     assert_accessible_in_all_looks(ada)
     ada.get_by_role("link", name="New activity").click()
     assert_accessible_in_all_looks(ada)

@@ -50,6 +50,9 @@ def test_a_bug_is_found_and_repaired_by_touch(browser: Browser, shared_app: Serv
     expect(page.locator(REPAIR)).to_have_count(0)
     fill_boxes(page, right, repair=False)
     page.get_by_role("button", name="Check").tap()
+    expect(page.locator(f"td[data-mark='right']:has({LINE})")).to_be_visible()
+    sign = page.locator(f"label:has({LINE}:checked)").evaluate("each => getComputedStyle(each, '::after').content")
+    assert "✓" in sign  # beside the line that was chosen
     fill_boxes(page, right, repair=True)
     page.get_by_role("button", name="Check").tap()
     expect(page.locator(f"td[data-mark='right']:has({REPAIR})")).to_be_visible()  # with the answer to this check

@@ -278,7 +278,7 @@ def test_hints_go_further_and_never_tell(page: Page) -> None:
     said.append(spoken.inner_text())
     expect(page.get_by_role("button", name="Another hint")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(spoken).to_contain_text("Look again at “Queries” (columns)")
+    expect(spoken).to_contain_text("Look again at “Queries”, “Keys” and “Values” (columns of each)")
     said.append(spoken.inner_text())
     assert page.locator("td.hinted input").evaluate_all("boxes => boxes.map(box => box.name)") == [
         "queries.columns",
@@ -352,7 +352,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     expect(page.locator("p.hint")).to_contain_text("Look again at “Queries” (columns).")
     page.get_by_role("button", name="Show answers").click()
     expect(page.locator("tr.answer")).to_have_count(7)
-    expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
+    expect(page.get_by_role("heading", name="What went wrong")).to_be_visible()
     page.get_by_role("button", name="Run this head").click()
     expect(page).to_have_url(re.compile("/runs/"))
     expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)

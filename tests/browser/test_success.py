@@ -95,7 +95,7 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     expect(page.get_by_role("button", name="Next sheet")).to_be_focused()
     assert primary_buttons(page) == ["Next sheet"]
     expect(page.get_by_role("button", name="Show answers")).to_have_count(0)
-    expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
+    expect(page.get_by_role("heading", name="What went wrong")).to_be_visible()
     expect(page.locator(".misconception-groups li[data-state=again]")).to_contain_text("Head dimension")
 
     agreement = page.locator("#agreement")
@@ -185,7 +185,7 @@ def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Se
     expect(page.get_by_role("button", name="Hand in")).to_be_focused()
     assert played(page)
     assert primary_buttons(page) == ["Hand in"]
-    expect(page.get_by_role("heading", name="What went wrong earlier")).to_be_visible()
+    expect(page.get_by_role("heading", name="What went wrong")).to_be_visible()
     expect(page.locator("#agreement")).to_contain_text("O is (100, 4096)", timeout=LONG_WAIT_MS)
     page.get_by_role("button", name="Hand in").click()
     expect(page.locator("#next")).to_be_visible()

@@ -559,7 +559,8 @@ def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path)
         )
         assert (second.returncode, second.stdout) == (2, "")
         assert second.stderr.startswith(f"attention-shapes: Cannot serve at 127.0.0.1:{port}: Address already in use")
-        assert second.stderr.count("\n") == 1
+        assert "ATTENTION_SHAPES_PORT" in second.stderr
+        assert second.stderr.count("127.0.0.1") == second.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
+from math import prod
 from random import Random
 
 import pytest
@@ -248,6 +249,9 @@ def test_parts_of_a_count_are_drawn_as_long_as_their_whole(name: str) -> None:
     for figure in (figure for figure in draw_figures(variant, right) if figure.key == "parts"):
         *parts, whole = figure.boxes
         assert all(b.rect.x == pytest.approx(a.rect.right) for a, b in pairwise(parts))
+        numbers = [edge.label.replace(",", "").split(" × ") for edge in figure.edges if edge.side == "right"]
+        *summands, total = (prod(map(int, factors)) for factors in numbers)
+        assert sum(summands) == total
         assert parts[-1].rect.right == pytest.approx(whole.rect.width, abs=1.5 * len(parts))  # thin ones are seen
         wrong = {**right, Blank(whole.tensor, "count"): right[Blank(whole.tensor, "count")] // 3}
         redrawn = {each.tensors[-1]: each for each in draw_figures(variant, wrong) if each.boxes}[whole.tensor]

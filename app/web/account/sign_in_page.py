@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.addresses import url_here
 from app.machine.work_queue import Client
 from app.store.people import parse_email
 from app.translation import gettext as _
@@ -65,10 +66,11 @@ def print_first_link(request: Request, services: ServicesDep) -> Response:
     services.limits.check("mail", network)
     services.limits.record_failure("mail", network)
     # Never the host that a request names: that host would get the token.
-    host, port = request.scope.get("server") or (services.settings.host, services.settings.port)
-    served_at = services.settings.public_url(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    settings = services.settings
+    _host, port = request.scope.get("server") or ("", None)
+    served_at = settings.public_url(url_here(settings.host, port or settings.port))
     path = url_for("show_account_link", token=services.store.people.add_link("setup"))
-    log.warning("Create the first teacher’s account with this one-time link: %s", served_at + path)
+    log.info("Create the first teacher’s account with this one-time link: %s", served_at + path)
     return RedirectResponse(url_for("show_sign_in", printed="yes"), 303)
 
 

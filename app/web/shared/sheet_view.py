@@ -315,7 +315,7 @@ def sheet_notes(
     if report is None:
         return ()
     unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(variant.box(blank), "")]
-    explains = report.diagnosis.explains if report.diagnosis else ()
+    explains = report.diagnosis.about if report.diagnosis else ()
     pointed_at = hint.blanks if hint else ()
     notes = []
     if repeated := _repeated_sentence(report):
@@ -452,7 +452,7 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
     name, axis = variant.box(blank), variant.axis(blank)
     text = answers.get(name, "")
     explained = ""
-    if report and report.diagnosis and blank in report.diagnosis.explains:
+    if report and report.diagnosis and blank in report.diagnosis.about:
         explained = report.diagnosis.message
     elif report and mark and mark.message == _repeated_sentence(report):
         explained = mark.message

@@ -168,7 +168,7 @@ def not_open(access: StudentAccess) -> HTTPException:
     reason = {"X-Refused": "closed"} if access.phase in ("closing", "closed") else None
     return HTTPException(
         409,
-        _("This activity isn’t open right now, so nothing was handed in. Your answers are still in the boxes."),
+        _("This activity isn’t open right now, so nothing can be checked or handed in. Your answers are still here."),
         reason,
     )
 

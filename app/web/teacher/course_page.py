@@ -16,6 +16,7 @@ from app.store import Activity, AuditAction, Phase, Role, StaffMember, Store, St
 from app.store.people import parse_email
 from app.store.roster import RosterImport
 from app.translation import gettext as _
+from app.translation import ngettext
 from app.web.shared import permissions
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
@@ -81,7 +82,7 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
         "restored": _("The course is restored."),
         "copied": _("This is the copy. Its activities are drafts until you open them."),
         "activity-deleted": _("The activity is deleted, with everything that was done in it."),
-        "renamed": _("The student is renamed."),
+        "renamed": _("The student’s name and number are saved."),
         "merged": _("The two students have been merged."),
         "released": _("The name can be joined again."),
         "student-removed": _("The student is removed, with all their work."),
@@ -155,12 +156,16 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
     """What an address says was done to the roster, by the counts in its query."""
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
-        sentences = [_("Added: {added}.").format(added=numbers["added"])]
+        added, named, numbered = (numbers.get(key, 0) for key in ("added", "renamed", "numbered"))
+        done = [ngettext("{count} student added", "{count} students added", added).format(count=added)]
+        if named:
+            done.append(ngettext("{count} name changed", "{count} names changed", named).format(count=named))
+        if numbered:
+            done.append(ngettext("{count} number added", "{count} numbers added", numbered).format(count=numbered))
+        sentence = ", ".join(done) + "."
         if known := numbers.get("known"):
-            sentences.append(_("Already on the roster: {there}.").format(there=known))
-        if changed := numbers.get("changed"):
-            sentences.append(_("Changed: {changed}.").format(changed=changed))
-        return " ".join(sentences)
+            sentence += " " + _("Already on the roster: {there}.").format(there=known)
+        return sentence
     if "removed" in counts:
         kept = numbers.get("kept")
         sentence = _("Removed: {gone}. Kept, because they have joined or have work: {kept}.")

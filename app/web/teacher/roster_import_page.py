@@ -21,17 +21,18 @@ from app.exchange.class_list import (
     write_roster,
 )
 from app.store import AuditAction, Store, Student
-from app.web.shared.forms import FormDep, FormReader, whole_number
+from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
+from app.web.teacher.roster_student_page import rename_and_record
 
 router = APIRouter(include_in_schema=False)
 
 MAX_ROSTER_STUDENTS = 2_000  # of one class list
-MAX_ODD = 200  # rows that can be ticked; more would be a list that nobody checks
+MAX_ODD = 200  # rows with a choice; more would be a list that nobody checks
 MAX_COLUMN = 1_000
 
 
@@ -78,34 +79,38 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of a class list, which is that of a preview, and its odd rows that were ticked.
+    """Add the students of a previewed class list, and do what was chosen for each of its odd rows.
 
-    A row ticked in a field "anyway" is added. One in a field "same", below the id of a student of the roster, gives
-    that student its name and number. 422 with the list, and nobody is added, if a list cannot be read.
+    A field "odd-1", … is empty, or has a row below "add" or below the id of the student who gets its name and number.
     """
-    anyway, same = form.all("anyway"), form.all("same")
+    choices = [form.raw(name, MAX_TEXT).partition("\n") for name in form.names("odd-")]
     try:
         pasted = form.file or form.optional("roster", MAX_BODY)  # empty if a preview had nobody new
         entries = [] if pasted == "" else list(sure_entries(read_roster_rows(pasted or "", MAX_ROSTER_STUDENTS)))
-        entries += [entry for row in anyway for entry in read_roster_rows(row).entries]
+        entries += [
+            entry
+            for choice, _line, row in choices
+            if choice.strip() == "add"
+            for entry in read_roster_rows(row).entries
+        ]
         changes = [
             (student, entry)
-            for student_id, _line, row in (text.partition("\n") for text in same)
-            if (student := _student(store, access, student_id))
+            for choice, _line, row in choices
+            if (student := _student(store, access, choice))
             for entry in read_roster_rows(row).entries
         ]
     except RosterError as error:
         return _refuse(access, form, error)
     with store.transaction():
-        changed = 0
+        renamed = numbered = 0
         for student, entry in {student.id: (student, entry) for student, entry in changes}.values():
-            if store.roster.rename(student, entry):
-                store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, student)
-                changed += 1
+            if rename_and_record(store, access.teacher, student, entry):
+                renamed += entry.name != student.name
+                numbered += entry.number != student.roster_key
         added = store.roster.add_students(access.course, entries)
         if added:
             store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{added}")
-    return _back_to_roster(access, added=added, known=len(entries) - added, changed=changed)
+    return _back_to_roster(access, added=added, known=len(entries) - added, renamed=renamed, numbered=numbered)
 
 
 @router.post("/courses/{course_id:int}/students/undo-import")

@@ -12,7 +12,8 @@ from fastapi.responses import RedirectResponse
 from app.activities.activity import MAX_MINUTES
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.class_list import MAX_ENTRY_LENGTH
-from app.store import Activity, AuditAction, Store, Student
+from app.names import RosterEntry
+from app.store import Activity, AuditAction, Store, Student, Teacher
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, whole_number
@@ -60,15 +61,10 @@ def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
 def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Change name and number, record it in the audit log, and go to the roster.
-
-    422 with the page as typed, and nothing changes: for an empty name, a number that another student of the course has,
-    or a name without a number that another student without a number has.
-    """
+    """Change name and number, record it in the audit log, and go to the roster."""
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
     with store.transaction():
-        if name and store.roster.rename(access.student, (name, number or None)):
-            store.audit_log.record(access.teacher, AuditAction.STUDENT_RENAMED, access.student)
+        if name and rename_and_record(store, access.teacher, access.student, RosterEntry(name, number or None)):
             return _back_to_roster(access, "renamed")
     if not name:
         problem = _("Enter a name.")
@@ -80,6 +76,17 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
         ).format(name=name)
     page = _student_page(store, access, typed=(name, number), problem=problem)
     return render("teacher/roster_student.html", page, 422)
+
+
+def rename_and_record(store: Store, teacher: Teacher, student: Student, entry: RosterEntry) -> bool:
+    """Inside a transaction, rename a student as `store.roster.rename` does, with what changed in the audit log."""
+    if not store.roster.rename(student, entry):
+        return False
+    if entry.name != student.name:
+        store.audit_log.record(teacher, AuditAction.STUDENT_RENAMED, student)
+    if entry.number != student.roster_key:
+        store.audit_log.record(teacher, AuditAction.STUDENT_NUMBER_CHANGED, student)
+    return True
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")

@@ -43,7 +43,7 @@ class ExplainedMisconception:
 
 @dataclass(frozen=True)
 class HardRow:
-    """A row of a sheet that not everybody had right at the first attempt."""
+    """A row of a sheet in which some students made a mistake of its own at the first attempt."""
 
     sheet: str  # its title
     row: Row
@@ -51,7 +51,7 @@ class HardRow:
 
     @property
     def percent_at_first(self) -> int:
-        """The percentage of the class that had it right at the first attempt, rounded."""
+        """The percentage of the class without such a mistake, rounded."""
         return round(100 * self.share_at_first)
 
 
@@ -140,15 +140,11 @@ def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tu
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """Every row that some student did not have right at the first attempt, with its sheet's title and the share, from 0
-    to 1, of students with an attempt who had it right then; the lowest share comes first.
-
-    Rows with equal shares keep the order of the sheets; follow-through does not count as right.
-    """
+    """The rows in which students made a mistake of its own at the first attempt, those with most of them first."""
     rows = [
-        HardRow(sheet.title, row, statistics.share_at_first)
+        HardRow(sheet.title, row, (statistics.right_at_first + statistics.following_at_first) / statistics.students)
         for sheet in sheets
         for row, statistics in zip(sheet.rows, sheet.statistics(), strict=True)
-        if statistics.right_at_first < statistics.students
+        if statistics.right_at_first + statistics.following_at_first < statistics.students
     ]
     return tuple(sorted(rows, key=lambda row: row.share_at_first))

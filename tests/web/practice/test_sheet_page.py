@@ -376,7 +376,7 @@ def test_hints_go_further_with_every_press(client: TestClient, library: Library)
     )  # as set
     assert (next_level(page), page.find("td", class_="hinted")) == ("3", [])
     page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": "3"}).text)
-    assert hint_of(page).startswith("Look again at “Queries” (columns), “Keys” (columns) and “Values” (columns).")
+    assert hint_of(page).startswith("Look again at “Queries”, “Keys” and “Values” (columns of each).")
     assert (next_level(page), len(page.find("td", class_="hinted"))) == (None, 3)
     assert [text for _, text in page.find("p", class_="diagnosis")] == [diagnosis]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from starlette.testclient import TestClient
 
+from app.grading.grade import grade
 from app.web.materials.worksheet_preview import make_preview
-from app.web.shared.sheet_view import sheet_notes
+from app.web.shared.sheet_view import BoxView, row_views, sheet_notes
 from tests.helpers.html_page import Page
 from tests.helpers.sheet_form import filled
 from tests.helpers.shipped import LIBRARY
@@ -25,7 +28,7 @@ def test_a_diagnosis_stands_below_the_first_row_that_it_explains(worksheet: str)
     explained = [row for row in sheet.rows if said in [box.explained for box in row.boxes]]
     assert [row.row.key for row in rows] == [explained[0].row.key]
     boxes = {box.name for row in explained for box in row.boxes if box.explained == said}
-    assert boxes == set(map(sheet.variant.box, sheet.report.diagnosis.explains))
+    assert boxes == set(map(sheet.variant.box, sheet.report.diagnosis.about))
 
 
 def test_the_last_of_what_is_said_is_the_hint() -> None:
@@ -38,6 +41,37 @@ def test_the_last_of_what_is_said_is_the_hint() -> None:
     changed = answers | {variant.box(blank): "7" for blank in sheet.report.diagnosis.explains}  # type: ignore[union-attr]
     assert sheet_notes(variant, changed, sheet.report) == ()
     assert sheet_notes(variant, answers, None) == ()
+
+
+@pytest.mark.parametrize(
+    ("worksheet", "wrong", "box"),
+    [
+        ("llama-7b", {"keys.rows": "128", "keys.columns": "100", "output.columns": "128"}, "output.columns"),
+        (
+            "count-of-a-model",
+            {
+                "attention.count": "4*4096*4096",
+                "all_layers.count": "32*(4*4096*4096+176160768+8192)",
+                "output_head.count": "0",
+            },
+            "output_head.count",
+        ),
+    ],
+)
+def test_a_second_mistake_has_the_question_that_it_has_alone(worksheet: str, wrong: dict[str, str], box: str) -> None:
+    variant = LIBRARY.variant(worksheet)
+
+    def shown(typed: Mapping[str, str]) -> BoxView:
+        answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks} | typed
+        rows = row_views(variant, answers, grade(variant, answers))
+        return next(each for row in rows for each in row.boxes if each.name == box)
+
+    beside = shown(wrong)
+    assert beside.mark
+    assert beside.mark.message
+    assert not beside.explained
+    alone = shown({box: wrong[box]})
+    assert beside.mark.message in (alone.explained, alone.mark and alone.mark.message)
 
 
 def test_a_score_is_that_of_the_last_check_once_a_box_has_changed(client: TestClient) -> None:

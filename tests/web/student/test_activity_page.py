@@ -68,6 +68,7 @@ def test_an_activity_says_when_it_closes_and_when_it_has(classroom: Classroom, c
     clock.pass_minutes(25)
     assert "Closes at" in closing_part(browser, pages[1])
     assert "once everyone’s time is up" in closing_part(other, pages[1])
+    assert "not handed in is submitted" in closing_part(other, pages[1])
     clock.pass_minutes(10)
     for address in pages:
         assert "Closed at" in closing_part(browser, address)

@@ -598,7 +598,9 @@ def test_without_script_a_refused_press_gives_back_what_was_typed(classroom: Cla
     for verb in ("check", "hand-in"):
         back = browser.post(f"/class/{activity.id}/1/{verb}", data={**form, **HALF})
         assert (back.status_code, Page(back.text).boxes()["queries.columns"]) == (409, "4096")
-        assert "isn’t open" in Page(back.text).text("p", class_="result")
+        said = Page(back.text).text("p", class_="result")
+        assert "isn’t open" in said
+        assert "was handed in" not in said  # which is untrue of a student who had handed in before
         refused = browser.post(f"/class/{activity.id}/1/{verb}", data={**form, **HALF}, headers=SCRIPT)
         assert (refused.status_code, refused.headers["x-refused"]) == (409, "closed")
     assert attempts_in(classroom, activity) == []

@@ -102,9 +102,10 @@ def import_list(classroom: Classroom, text: str, *, same: bool = False, **column
     """Preview a class list, and add the students who are new; with `same`, also the numbers of those who are there."""
     path = f"/courses/{classroom.course.id}/students"
     preview = Page(classroom.instructor.post(f"{path}/preview", data={"roster": text, **columns}).text)
-    ticked = [attrs["value"] for attrs, _ in preview.find("input", name="same")] if same else []
+    offered = [attrs for attrs, _ in preview.find("input", type="radio") if attrs["value"].partition("\n")[0].isdigit()]
+    chosen = {attrs["name"]: attrs["value"] for attrs in offered} if same else {}
     new = next("".join(texts) for tag, _attrs, texts in preview.elements if tag == "textarea")
-    classroom.instructor.post(path, data={"roster": new, "same": ticked})
+    classroom.instructor.post(path, data={"roster": new, **chosen})
     return preview
 
 

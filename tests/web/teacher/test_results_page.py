@@ -33,8 +33,8 @@ def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> 
     assert [mark[0] for mark in table["Lou"][2:]] == ["✓", "◇", "≈", "≈", "✓", "✓", "✓"]
     assert [mark[0] for mark in table["Ned"][2:]] == ["◇", "≈", "✓", "✓", "✓", "✓", "✓"]
     assert table["Mo"] == [""] * 9
-    assert table["Queries Q"][1:] == ["0%", "1 of 3", "columns 4096 (dmodel) × 2"]
-    assert table["Input to this head X"][1:] == ["67%", "2 of 3", "rows 99 × 1"]
+    assert table["Queries Q"][1:] == ["0%", "1 of 3", "columns 4096 (dmodel) (2 students)"]
+    assert table["Input to this head X"][1:] == ["67%", "2 of 3", "rows 99 (1 student)"]
     assert table["Head as wide as the model"] == ["2", "1"]
 
 
@@ -47,7 +47,7 @@ def test_a_wrong_number_is_named_by_what_leads_to_it_not_by_a_size_that_happens_
     classroom.hand_in(classroom.student("Kim"), wide)
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     name = classroom.school.services.library.wording.misconception_name("heads-multiply-width")
-    assert table["Keys K"][3] == f"columns 32,768 ({name}) × 1"
+    assert table["Keys K"][3] == f"columns 32,768 ({name}) (1 student)"
 
 
 def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) -> None:
@@ -75,7 +75,7 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
         typed.add(str(variant.tokens))
     assert len(typed) > 1
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
-    assert table["Queries Q"] == ["", "0%", "0 of 3", "columns dmodel × 3"]
+    assert table["Queries Q"] == ["", "0%", "0 of 3", "columns dmodel (3 students)"]
     assert table["Head as wide as the model"] == ["3", "3"]
     assert "All 3 attempts would keep" in str(classroom.page("/regrade").find("p"))
 

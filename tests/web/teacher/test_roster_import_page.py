@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import FastAPI
 
 from app.store import AuditAction, Policies
@@ -45,11 +47,12 @@ def test_a_preview_shows_what_would_be_added(classroom: Classroom) -> None:
     rows = [words for _, words in page.find("tr")][1:]
     ends = ("to check", "to check", "new", "already there")
     assert [row.endswith(end) for row, end in zip(rows, ends, strict=True)] == [True] * 4
-    ada, kim = [attrs["value"] for attrs, _ in page.find("input", name="anyway")]
-    assert "Ada Fox" in ada
-    assert "1017 Kim" in kim
+    [ada, kim] = choices(page, "add")
+    assert "Ada Fox" in ada["odd-1"]
+    assert "1017 Kim" in kim["odd-2"]
+    assert [attrs["value"] for attrs, _ in page.find("input", type="radio") if "checked" in attrs] == ["", ""]
     new = text.partition('<textarea name="roster" hidden>\n')[2].partition("</textarea>")[0].replace("\n", "\r\n")
-    assert "Added: 2." in added(classroom, {"roster": new, "anyway": [ada]})
+    assert "2 students added." in added(classroom, {"roster": new, **ada})
     assert names_of(classroom) == [("Ada Fox", None), ("Ada Fox", "1019"), ("Kim Lee", "1017"), ("Lou Ray", "1018")]
 
 
@@ -59,23 +62,31 @@ def preview(classroom: Classroom, roster: str, **columns: str) -> Page:
     return Page(classroom.instructor.post(path, data={"roster": roster, **columns}).text)
 
 
-def values(page: Page, name: str) -> list[str]:
-    return [attrs["value"] for attrs, _ in page.find("input", name=name)]
+def choices(page: Page, kind: Literal["add", "same"]) -> list[dict[str, str]]:
+    """The form fields that choose this for one odd row each, of the rows that offer it."""
+    offered = [attrs for attrs, _ in page.find("input", type="radio") if attrs["value"]]
+    return [{a["name"]: a["value"]} for a in offered if a["value"].startswith("add\n") == (kind == "add")]
 
 
 def test_somebody_who_joined_by_typing_gets_the_number_of_the_list(classroom: Classroom) -> None:
     """Instead of a second one beside them; a new number replaces the old one only of a student of this course."""
     ann, _ = classroom.join("ann lee")
     page = preview(classroom, "Ann Lee, 1018")
-    assert "Added: 0." in added(classroom, {"roster": ""})  # nothing is ticked
+    assert "0 students added." in added(classroom, {"roster": "", "odd-1": ""})  # the row is left out
     assert names_of(classroom) == [("ann lee", None)]
-    assert "Changed: 1." in added(classroom, {"roster": "", "same": values(page, "same")})
+    [same] = choices(page, "same")
+    assert "0 students added, 1 name changed, 1 number added." in added(classroom, {"roster": "", **same})
     assert names_of(classroom) == [("Ann Lee", "1018")]
-    [again] = values(preview(classroom, "Ann Lee, 1020"), "same")
-    added(classroom, {"roster": "", "same": [again.replace(f"{ann.id}\n", "999\n"), "x", ""]})
+    [again] = choices(preview(classroom, "Ann Lee, 1020"), "same")
+    foreign = again["odd-1"].replace(f"{ann.id}\n", "999\n")
+    added(classroom, {"roster": "", "odd-1": foreign, "odd-2": "x", "odd-3": ""})
     assert names_of(classroom) == [("Ann Lee", "1018")]
-    added(classroom, {"roster": "", "same": [again], "anyway": values(preview(classroom, "Ann Lee, 1020"), "anyway")})
+    added(classroom, {"roster": "", **again})
     assert names_of(classroom) == [("Ann Lee", "1020")]
+    log, since = classroom.store.audit_log, classroom.store.courses.created_at(classroom.course)
+    logged = [entry.action for entry in log.entries({"student": [ann.id]}, since, 99)]
+    assert logged.count(AuditAction.STUDENT_NUMBER_CHANGED) == 2
+    assert logged.count(AuditAction.STUDENT_RENAMED) == 1
 
 
 def test_a_number_under_another_name_is_a_question(classroom: Classroom) -> None:
@@ -83,8 +94,9 @@ def test_a_number_under_another_name_is_a_question(classroom: Classroom) -> None
     added(classroom, {"roster": "Kim Lee, 1017"})
     page = preview(classroom, "Kim Fox, 1017")
     assert [words.endswith("to check") for _, words in page.find("tr")] == [False, True]
-    assert not values(page, "anyway")
-    added(classroom, {"roster": "", "same": values(page, "same")})
+    assert not choices(page, "add")
+    [same] = choices(page, "same")
+    added(classroom, {"roster": "", **same})
     assert names_of(classroom) == [("Kim Fox", "1017")]
 
 
@@ -94,7 +106,7 @@ def test_the_columns_of_a_list_can_be_chosen(classroom: Classroom) -> None:
     chosen = [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs]
     assert chosen == ["1", "0"]  # the number and the name
     assert "open" not in page.find("details", class_="more")[0][0]
-    [roster] = values(page, "roster")
+    [roster] = [attrs["value"] for attrs, _ in page.find("input", name="roster")]
     again = preview(classroom, roster, number="2", first="0", last="")
     assert "Lou Ray A to check" in [words for _, words in again.find("tr")]  # the second with the number A
     for text in ("Name,Room\nKim,12 B", "Imię;Nazwisko;Numer\nKim;Lee;017"):
@@ -106,22 +118,22 @@ def test_the_columns_of_a_list_can_be_chosen(classroom: Classroom) -> None:
 def test_nothing_unsure_is_added_by_itself(classroom: Classroom) -> None:
     """Neither titles that were guessed nor an average, unless they are ticked."""
     page = preview(classroom, "Imię;Nazwisko;Numer\nKim;Lee;017\nLou;Ray;018\nŚrednia;;")
-    titles, _average = values(page, "anyway")
+    titles, _average = choices(page, "add")
     new = next("".join(texts) for tag, _attrs, texts in page.elements if tag == "textarea")
     added(classroom, {"roster": new})
     assert names_of(classroom) == [("Kim Lee", "017"), ("Lou Ray", "018")]
-    added(classroom, {"roster": "", "anyway": [titles]})
+    added(classroom, {"roster": "", **titles})
     assert ("Imię Nazwisko", "Numer") in names_of(classroom)
 
 
 def test_whoever_a_preview_shows_is_added(classroom: Classroom) -> None:
-    """A name like that of a gradebook's test student, typed by the teacher, is a student's: alone and ticked, too."""
+    """A name like that of a gradebook's test student, typed by the teacher, is a student's: alone and chosen."""
     path = f"/courses/{classroom.course.id}/students/preview"
     for roster, number in (("Test Student", ""), ("Kim Lee\nTest Student, 17", "17")):
         text = classroom.instructor.post(path, data={"roster": roster}).text
         new = text.partition('<textarea name="roster" hidden>\n')[2].partition("</textarea>")[0]
-        ticked = [attrs["value"] for attrs, _ in Page(text).find("input", name="anyway")]
-        added(classroom, {"roster": new, "anyway": ticked})
+        chosen = dict(pair for choice in choices(Page(text), "add") for pair in choice.items())
+        added(classroom, {"roster": new, **chosen})
         assert ("Test Student", number or None) in names_of(classroom)
 
 
