@@ -355,8 +355,8 @@ class HintWriter:
         rows = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
         sides = {tuple(map(self.variant.axis, row)) for row in rows}
         if 1 < len(rows) <= MAX_NAMED_ROWS and len(sides) == 1 and not any(map(self._is_whole, chain(*rows))):
-            names = self._and([self._say("whole", row=self._row(row[0].tensor)) for row in rows])
-            return self._say("each", rows=names, axis=self._and(list(sides.pop())))
+            in_all = self._and([self._say("whole", row=self._row(row[0].tensor)) for row in rows])
+            return self._say("each", rows=in_all, axis=self._and(list(sides.pop())))
         names = [self._box(row[0]) if len(row) == 1 else self._several_of_a_row(row) for row in rows]
         if len(names) > MAX_NAMED_ROWS:
             return self._say("more", before=self._join(names[:MAX_NAMED_ROWS]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 from starlette.testclient import TestClient
 
@@ -61,7 +59,7 @@ def test_the_last_of_what_is_said_is_the_hint() -> None:
 def test_a_second_mistake_has_the_question_that_it_has_alone(worksheet: str, wrong: dict[str, str], box: str) -> None:
     variant = LIBRARY.variant(worksheet)
 
-    def shown(typed: Mapping[str, str]) -> BoxView:
+    def shown(typed: dict[str, str]) -> BoxView:
         answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks} | typed
         rows = row_views(variant, answers, grade(variant, answers))
         return next(each for row in rows for each in row.boxes if each.name == box)
