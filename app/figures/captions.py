@@ -11,6 +11,7 @@ from app.figures.figure import Box, EdgeKind, MismatchCaption
 from app.figures.mask import hidden_rows, is_causal, shared_limits, some_layers_hide_more
 from app.figures.typed_shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch, typed_source_of
+from app.shapes.operation import Softmax
 from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
 from app.topics.registry import FIGURE_PLANS
@@ -222,6 +223,8 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
         words[f"{name}_axis"] = _axis_word(shapes, blank)
     same = shapes.variant.axis(mismatch.left) == shapes.variant.axis(mismatch.right)
     key = "added" if mismatch.added else "same-field" if same else "other-field"
+    if same and isinstance(shapes.table[mismatch.at].made_by, Softmax):
+        key = "softmax"
     if shapes.variant.has_dimensions:
         key = f"dimensions{'-added' if mismatch.added else '-broadcast' if mismatch.broadcast else ''}"
     say = shapes.variant.wording.say

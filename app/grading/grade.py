@@ -186,7 +186,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     for mistake in mistakes:
         for blank in mistake.others:
             repeats = None if blank in following else mistake.costs
-            marks[blank] = _follow_through_mark(variant, marks[blank], repeats)
+            marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeats)
     if diagnosis:
         diagnosis = replace(diagnosis, message=variant.text.misconception(diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
@@ -326,13 +326,14 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     return f"{message} {variant.text.nudge(blank)}" if missed in ("prefix", "coincidence") else message
 
 
-def _follow_through_mark(variant: Variant, wrong: Mark, repeats: Blank | None) -> Mark:
+def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
     """The follow-through mark of a box that is wrong by the key.
 
     `repeats` is the blank that the same mistake costs; None if the box follows from the student's other answers.
     """
     row = variant.row_name(repeats.tensor) if repeats else ""
-    message = variant.wording.say("marks", "repeats" if repeats else "follows", row=row, credit=_credit(variant))
+    key = "follows" if not repeats else "repeats-beside" if repeats.tensor == blank.tensor else "repeats"
+    message = variant.wording.say("marks", key, row=row, credit=_credit(variant))
     return replace(wrong, kind="follows", message=message, repeats=repeats)
 
 

@@ -121,7 +121,16 @@ _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: the token types of BERT
 _FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
               "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers", "B": "batch_size"}  # fmt: skip
-_PRIMED = {"input": "E", "all_inputs": "E", "token": "e", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
+_PRIMED = {
+    "input": "E",
+    "all_inputs": "E",
+    "token": "e",
+    "other_token": "e'",
+    "W_Q": "W'_Q",
+    "W_K": "W'_K",
+    "W_V": "W'_V",
+    "W_O": "W'_O",
+}
 NotationKey = Literal["classic", "lecture", "framework"]
 NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),

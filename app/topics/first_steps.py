@@ -25,7 +25,8 @@ FEW = 4  # tokens between one and all, to be counted by hand; with 3, as many en
 _ONE_TOKEN = (
     tensor("token", "x", "1, d", "input"),
     tensor("token_query", "q", "1, d_h", "query", Matmul("token W_Q", "o d, d h -> o h")),
-    tensor("token_key", "k", "1, d_h", "key", Matmul("token W_K", "o d, d h -> o h")),
+    tensor("other_token", "x'", "1, d", "input"),  # so that a query and a key needn't have equally many rows
+    tensor("token_key", "k", "1, d_h", "key", Matmul("other_token W_K", "o d, d h -> o h")),
     tensor("transposed_key", "kᵀ", "d_h, 1", "key", Transpose("token_key", "o h -> h o")),
     tensor("token_score", "s", "1, 1", "score", Matmul("token_query transposed_key", "o h, h p -> o p")),
 )

@@ -80,6 +80,9 @@ def test_every_step_is_accessible(page: Page) -> None:
         sizes = {"4096": "768", "128": "64"}
         for box, number in zip(page.locator("tbody.asked input").all(), numbers, strict=True):
             box.fill(sizes.get(number, number))
+        if at == 3:  # typing leads to no other drawing
+            expect(page.locator("output.saved")).to_have_attribute("data-state", "saved")
+            expect(page.locator("#figures svg[aria-label*='s = q · kᵀ']")).to_have_count(1)
         page.get_by_role("button", name="Check").click()
         expect(page.locator("details.why")).to_have_count(at + 1)
         if at in (0, 3, 7, len(STEPS) - 1):

@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from app.grading.grade import grade
+from app.shapes.table import Blank
 from app.sheets.steps import StepSentences, step_of
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Model, TokensAre
@@ -124,6 +126,22 @@ def test_a_window_of_two_tokens_leaves_the_mask_out() -> None:
     )
     table = TOPICS["first-steps"].build_table(replace(a, stacks=stacks), TOKENS)
     assert "masked" not in table.askable
+
+
+def test_an_untransposed_key_is_compared_by_what_the_product_needs() -> None:
+    """Its columns with the query's rows would be wrong: no product makes these equal."""
+    variant = LIBRARY.variant("first-steps")
+    boxes = {
+        f"{row}.{side}": n
+        for row in ("token_query", "transposed_key")
+        for side, n in (("rows", "1"), ("columns", "128"))
+    }
+    report = grade(variant, boxes)
+    assert report.first_mismatch
+    sides = report.first_mismatch.left, report.first_mismatch.right
+    assert sides == (Blank("token_query", "columns"), Blank("transposed_key", "rows"))
+    beside = report.marks[Blank("transposed_key", "columns")].message
+    assert beside == variant.wording.say("marks", "repeats-beside")
 
 
 def test_weights_beside_a_sink_add_up_to_one_with_it_alone() -> None:

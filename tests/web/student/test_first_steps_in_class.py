@@ -36,6 +36,10 @@ def test_a_student_gets_a_step_for_each_right_one_and_hands_all_of_them_in(class
     page = Page(press(browser, activity, "check", FIRST).text)
     assert (len(boxes(page)), reasons(page)) == (4, 1)
     assert page.text("p", class_="result") == "1 of 12 steps done."
+    to_the_root = {box: size for box, size in KEY.items() if box.startswith(("token_", "transposed_", "under_"))}
+    drawn = press(browser, activity, "save", {**EMPTY, **to_the_root}).text
+    assert "s = q · kᵀ" in drawn  # typing alone leads to no other drawing
+    press(browser, activity, "save", FIRST)
     page = Page(press(browser, activity, "check", {**FIRST, "queries.rows": "4"}).text)
     assert "queries.rows" in boxes(page)
     page = Page(press(browser, activity, "hand-in", KEY).text)
