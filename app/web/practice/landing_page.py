@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from app.figures.figure import Edge, Figure, MismatchCaption
 from app.figures.geometry import Rect
-from app.figures.lettering import letter_px
+from app.figures.lettering import label_px, letter_px
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
 from app.sheets.reading import MAX_BOX_TEXT
@@ -118,7 +118,9 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
 def _place(side: Edge) -> Rect:
     """Where in the drawing the box of a side is: over its number, and right of a letter that is next to it."""
     x, y, width, _ = side.text_box
-    left = x + letter_px(side.letter) if side.letter else x + width / 2 - BOX_PX[0] / 2
+    letter, centre = letter_px(side.letter) if side.letter else 0.0, x + width / 2
+    # Letter and number are centred together; a name below them may be wider.
+    left = centre + (letter - label_px(side.label)) / 2 if letter else centre - BOX_PX[0] / 2
     return Rect(left, y - 2, *BOX_PX)
 
 
