@@ -48,7 +48,7 @@ def test_a_sentence_is_followed_to_the_next_token_by_keyboard(page: Page) -> Non
 
 
 def test_a_lesson_from_joining_to_the_results(browser: Browser, own_app: Server) -> None:
-    """A teacher assigns "What does it attend to?"; a student joins, checks, opens the real head, and hands in."""
+    """A teacher assigns "What one head does"; a student joins, checks, opens the real head, and hands in."""
     teacher = browser.new_context(base_url=own_app.url, viewport={"width": 1280, "height": 800}).new_page()
     teacher.goto(set_up_link(own_app))
     for label, text in (("E-mail", "ada@example.org"), ("Your name", "Ada"), ("Password", "a long password")):
@@ -74,7 +74,7 @@ def test_a_lesson_from_joining_to_the_results(browser: Browser, own_app: Server)
     student.get_by_role("link", name="Start").or_(student.locator("main a.button").first).first.click()
     student.wait_for_url(re.compile(r"/class/\d+"))
     if not re.search(r"/class/\d+/1", student.url):
-        student.get_by_role("link", name=re.compile("attend")).first.click()
+        student.get_by_role("link", name=re.compile("What one head does")).first.click()
     for box, size in LESSON.key.items():
         student.locator(f"input[name='{box}']").fill(str(size))
     student.get_by_role("button", name="Check").click()

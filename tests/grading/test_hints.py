@@ -127,7 +127,7 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     reports = list(misconception_reports(sheet))
     on_topic = {each.key for each in MISCONCEPTIONS if sheet.worksheet.topic in each.topics}
     assert sheet.problem.case or on_topic >= {key for key, _ in reports}
-    assert reports
+    assert reports or sheet.problem.case  # most reasons for a bug are no misconception
     for key, report in reports:
         hints = [hint.message for hint in hinted(sheet, report)]
         assert not [sentence for sentence in hints[:2] if numbers(without_rows(sheet, sentence))], key

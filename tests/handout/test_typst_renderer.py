@@ -70,6 +70,8 @@ def given(variant: Variant) -> str:
         variant.text.task,
         *variant.text.assumptions,
         variant.text.footnote or "",
+        variant.worksheet.introduction,
+        *(question.text for question in variant.worksheet.questions),
         *rows,
         *program,
     )
