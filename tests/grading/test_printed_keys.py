@@ -124,12 +124,10 @@ def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
         pdf = renderer.render_handout(handout_documents(options, planned, {}))
         texts = list[str]()
         for page in list(pdfium.PdfDocument(pdf)):
-            first, *others = bold_texts(page)
-            if texts and texts[-1][-1] in "+−·_/":  # a long sum goes on in the next page
-                texts[-1] += first
-            else:
-                texts.append(first)
-            texts += others
+            on_page = bold_texts(page)
+            if texts and on_page and texts[-1][-1] in "+−·_/":  # a long sum goes on in the next page
+                texts[-1] += on_page.pop(0)
+            texts += on_page
         for variant in variants:
             answers = {variant.box(blank): texts.pop(0) for blank in variant.blanks}
             marks = grade(variant, answers).marks
