@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.names import RosterEntry, name_key
-from app.store import Student
+from app.store import AuditAction, Store, Student, Teacher
 
 from .roster_lookup import bare_name
 
@@ -59,6 +59,17 @@ def check_entries(
             reason, other = "namesake", unnumbered.get(key) or (namesakes[0] if len(namesakes) == 1 else None)
         checked.append(CheckedEntry(entry, "odd" if reason else "new", reason, other if number else None))
     return tuple(checked)
+
+
+def rename_and_record(store: Store, teacher: Teacher, student: Student, entry: RosterEntry) -> bool:
+    """Inside a transaction, rename a student as `store.roster.rename` does, with what changed in the audit log."""
+    if not store.roster.rename(student, entry):
+        return False
+    if entry.name != student.name:
+        store.audit_log.record(teacher, AuditAction.STUDENT_RENAMED, student)
+    if entry.number != student.roster_key:
+        store.audit_log.record(teacher, AuditAction.STUDENT_NUMBER_CHANGED, student)
+    return True
 
 
 def _reason(entry: RosterEntry) -> Reason:

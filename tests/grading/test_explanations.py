@@ -23,7 +23,8 @@ SHEETS = [
 
 
 def labels(figures: tuple[Figure, ...]) -> dict[str, str]:
-    return {str(edge.blank): edge.label for figure in figures for edge in figure.edges}
+    """The number at each box's side; "7 × 32" for the 32 layers counts as 7."""
+    return {str(edge.blank): edge.label.partition(" × ")[0] for figure in figures for edge in figure.edges}
 
 
 def graded(variant: Variant, boxes: FilledSheet) -> Report:

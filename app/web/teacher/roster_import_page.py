@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.roster_check import CheckedEntry, check_entries
+from app.classes.roster_check import CheckedEntry, check_entries, rename_and_record
 from app.exchange.class_list import (
     Choice,
     Columns,
@@ -27,7 +27,6 @@ from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
-from app.web.teacher.roster_student_page import rename_and_record
 
 router = APIRouter(include_in_schema=False)
 

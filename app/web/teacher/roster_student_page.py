@@ -10,10 +10,11 @@ from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES
+from app.classes.roster_check import rename_and_record
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.class_list import MAX_ENTRY_LENGTH
 from app.names import RosterEntry
-from app.store import Activity, AuditAction, Store, Student, Teacher
+from app.store import Activity, AuditAction, Store, Student
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, whole_number
@@ -76,17 +77,6 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
         ).format(name=name)
     page = _student_page(store, access, typed=(name, number), problem=problem)
     return render("teacher/roster_student.html", page, 422)
-
-
-def rename_and_record(store: Store, teacher: Teacher, student: Student, entry: RosterEntry) -> bool:
-    """Inside a transaction, rename a student as `store.roster.rename` does, with what changed in the audit log."""
-    if not store.roster.rename(student, entry):
-        return False
-    if entry.name != student.name:
-        store.audit_log.record(teacher, AuditAction.STUDENT_RENAMED, student)
-    if entry.number != student.roster_key:
-        store.audit_log.record(teacher, AuditAction.STUDENT_NUMBER_CHANGED, student)
-    return True
 
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
