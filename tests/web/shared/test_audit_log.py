@@ -35,6 +35,7 @@ def changes(two: TwoCourses) -> Iterator[tuple[str, Form]]:
     imported = store.roster.last_import(course)
     assert imported
     yield f"{in_course}/students/undo-import", {"import": imported.key}
+    yield student, {"name": "Kimi", "number": ""}
     yield student, {"name": "Kimi", "number": "7"}
     yield f"{student}/extra-time", {"activity": str(two.activity.id), "minutes": "5"}
     yield f"{activity}/extra-time", {"student": str(kim.id), "minutes": "6"}
