@@ -369,8 +369,9 @@ def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
     assert everything(store) == before
 
 
-def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(store: Store) -> None:
+def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(bare_database_url: str, tmp_path: Path) -> None:
     """Changing a column of courses, which SQLite can only do by way of a new table, takes no student and no attempt."""
+    store = Store(bare_database_url, tmp_path)
     fill(store, 5)
     before = everything(store)
     with migration_transaction(store.engine) as connection:
@@ -381,6 +382,7 @@ def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(store: Store) 
     assert all(before[table.name] for table in (courses, students, activities, attempts, audit_log))
     with store.engine.begin() as connection, pytest.raises(sa.exc.IntegrityError):
         connection.execute(sa.insert(students).values(course_id=10, name="x", created_at=datetime.now(UTC)))
+    store.close()
 
 
 # In the terminal
